@@ -15,6 +15,21 @@ public enum Value: Hashable, Sendable {
     case blob([UInt8])
 }
 
+extension Value {
+    /// Equal in class and bits: text is compared by its bytes, since two spellings of one accented letter are
+    /// two different texts to a database.
+    public static func == (left: Value, right: Value) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.integer(let left), .integer(let right)): left == right
+        case (.real(let left), .real(let right)): left == right
+        case (.text(let left), .text(let right)): left.utf8.elementsEqual(right.utf8)
+        case (.blob(let left), .blob(let right)): left == right
+        default: false
+        }
+    }
+}
+
 extension Value: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral, ExpressibleByFloatLiteral,
     ExpressibleByNilLiteral, ExpressibleByBooleanLiteral
 {
