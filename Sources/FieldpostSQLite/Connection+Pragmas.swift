@@ -49,10 +49,11 @@ extension Connection {
     ///
     /// - Returns: What is wrong, at most 100 lines; empty for a sound file.
     public func quickCheck() throws(StoreError) -> [String] {
-        do {
+        do throws(StoreError) {
             let lines = try query("PRAGMA quick_check(100)").compactMap { $0.first?.text }
             return lines == ["ok"] ? [] : lines
-        } catch  where error.code == .corrupt {
+        } catch {
+            guard error.code == .corrupt else { throw error }
             // Damage can be bad enough to end the check itself, which is a finding and no failure of it.
             return [error.detail ?? error.message]
         }
