@@ -49,8 +49,14 @@ extension Connection {
     ///
     /// - Returns: What is wrong, at most 100 lines; empty for a sound file.
     public func quickCheck() throws(StoreError) -> [String] {
-        let lines = try query("PRAGMA quick_check(100)").compactMap { $0.first?.text }
-        return lines == ["ok"] ? [] : lines
+        do throws(StoreError) {
+            let lines = try query("PRAGMA quick_check(100)").compactMap { $0.first?.text }
+            return lines == ["ok"] ? [] : lines
+        } catch {
+            guard error.code == .corrupt else { throw error }
+            // Damage can be bad enough to end the check itself, which is a finding and no failure of it.
+            return [error.detail ?? error.message]
+        }
     }
 
     /// A number that changes when another connection changed the file.

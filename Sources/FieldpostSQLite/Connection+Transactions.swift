@@ -11,6 +11,10 @@ public enum TransactionKind: Sendable {
 extension Connection {
     /// Runs `body` in one transaction, which commits if and only if `body` returns.
     ///
+    /// `full`, `ioError`, `interrupted`, `outOfMemory` and `RAISE(ROLLBACK)` may end the whole transaction
+    /// inside `body`: let them out, or check ``inTransaction`` before going on, because what follows would
+    /// commit by itself.
+    ///
     /// - Throws: What `body` throws, or the ``StoreError`` of `BEGIN` or `COMMIT`; nothing is then changed. A
     ///   failing rollback never hides the first error.
     public func transaction<Result>(
@@ -30,6 +34,9 @@ extension Connection {
     }
 
     /// Runs `body` in a savepoint, which is kept if and only if `body` returns.
+    ///
+    /// After an error that ended the surrounding transaction (``inTransaction`` is `false`), do not go on:
+    /// the next savepoint would commit by itself.
     ///
     /// Outside of a transaction it opens and commits one. Savepoints nest, also with equal names.
     ///
