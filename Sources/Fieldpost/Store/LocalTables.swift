@@ -32,7 +32,8 @@ enum LocalTables {
           state INTEGER DEFAULT 0,             -- 0 pending, 1 waiting, 2 held, 3 failed
           attempts INTEGER DEFAULT 0,
           next_attempt_at INTEGER, last_attempt_at INTEGER,
-          held_by TEXT, error TEXT
+          held_by TEXT, error TEXT,
+          wire_seq INTEGER                     -- NULL: seq; a repaired operation gets a new one
         );
         CREATE INDEX fieldpost_outbox_row ON fieldpost_outbox (row, tbl);
         CREATE INDEX fieldpost_outbox_pending ON fieldpost_outbox (state) WHERE state = 0;
@@ -54,7 +55,8 @@ enum LocalTables {
           owner TEXT, fence INTEGER NOT NULL DEFAULT 0, expires_at INTEGER NOT NULL DEFAULT 0,
           on_wire TEXT NOT NULL DEFAULT '[]',  -- JSON: the seqs in the request that is out
           sent_upto INTEGER NOT NULL DEFAULT 0,
-          failures INTEGER NOT NULL DEFAULT 0, next_run_at INTEGER NOT NULL DEFAULT 0,
+          failures INTEGER NOT NULL DEFAULT 0,
+          next_run_at INTEGER NOT NULL DEFAULT 0, run_delay INTEGER NOT NULL DEFAULT 0,
           last_sync_at INTEGER, last_error TEXT
         );
         INSERT INTO fieldpost_lease (id) VALUES (1);
