@@ -1,0 +1,35 @@
+/// What a token allows.
+public struct Credential: Hashable, Sendable {
+    /// The scopes whose rows may be seen and changed; global rows may be seen by all.
+    public enum Scopes: Hashable, Sendable {
+        /// Every scope of the tenant.
+        case all
+        /// These.
+        case only(Set<String>)
+
+        /// Whether rows of `scope` may be seen; `""` is the scope of global rows.
+        public func contains(_ scope: String) -> Bool {
+            switch self {
+            case .all: true
+            case .only(let names): scope.isEmpty || names.contains(scope)
+            }
+        }
+    }
+
+    /// The tenant whose database is used.
+    public var tenant: TenantName
+    /// The token's own name in logs and lists; not the secret.
+    public var tokenID: String
+    /// `device`, `console` or `admin`.
+    public var role: String
+    /// The scopes.
+    public var scopes: Scopes
+
+    /// A credential of the given parts.
+    public init(tenant: TenantName = .main, tokenID: String, role: String = "device", scopes: Scopes) {
+        self.tenant = tenant
+        self.tokenID = tokenID
+        self.role = role
+        self.scopes = scopes
+    }
+}
