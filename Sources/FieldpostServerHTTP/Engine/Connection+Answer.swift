@@ -29,7 +29,9 @@ extension Connection {
                 loop.deliver(.answered(id, response, nil))
                 return
             }
-            let writer = ResponseWriter(highWater: loop.limits.streamHighWater) { loop.deliver(.wrote(id, $0)) }
+            let writer = ResponseWriter(highWater: loop.limits.streamHighWater) {
+                loop.deliver(.wrote(id, $0))
+            }
             loop.deliver(.answered(id, response, writer))
             do {
                 try await produce(writer)
@@ -83,14 +85,26 @@ extension Connection {
     /// Sends one piece of a streamed answer.
     func write(_ piece: [UInt8]) {
         guard let exchange, let writer = exchange.writer else { return }
-        if exchange.answerFraming == .chunked {
-            loop.outputBuffer.removeAll(keepingCapacity: true)
-            ResponseEncoder.appendChunk(piece, to: &loop.outputBuffer)
+        if exchange.answerFraming == .chunked { sendChunk(piece) } else { send(piece) }
+        if output.isEmpty {
+            writer.sent(piece.count)
+        } else {
+            self.exchange?.unsentStreamBytes += piece.count
+        }
+    }
+
+    private func sendChunk(_ piece: [UInt8]) {
+        loop.outputBuffer.removeAll(keepingCapacity: true)
+        ResponseEncoder.appendChunkStart(size: piece.count, to: &loop.outputBuffer)
+        if piece.count <= Self.joinedBodySize {
+            loop.outputBuffer.append(contentsOf: piece)
+            loop.outputBuffer.append(contentsOf: ResponseEncoder.chunkEnd)
             send(loop.outputBuffer)
         } else {
+            send(loop.outputBuffer)
             send(piece)
+            send(ResponseEncoder.chunkEnd)
         }
-        if output.isEmpty { writer.sent(piece.count) } else { self.exchange?.unsentStreamBytes += piece.count }
     }
 
     /// Ends a streamed answer; one cut short closes the connection without its end mark, so that the client notices.

@@ -39,9 +39,11 @@ extension Connection {
         }
     }
 
-    /// Parses what had to wait for an earlier answer.
+    /// Parses what had to wait for an earlier answer or a slow handler.
+    ///
+    /// Also without bytes: the end of a body comes as an event of its own, after a pause perhaps.
     func parseUnread() {
-        guard !unread.isEmpty, wantsInput else { return }
+        guard wantsInput else { return }
         let input = unread
         var offset = unreadStart
         unread = []

@@ -150,7 +150,8 @@ final class EventLoop: @unchecked Sendable {
 
     private func connection(_ id: ConnectionID) -> Connection? {
         let index = Int(id.descriptor)
-        guard connections.indices.contains(index), let connection = connections[index], connection.id == id else {
+        guard connections.indices.contains(index), let connection = connections[index], connection.id == id
+        else {
             return nil
         }
         return connection

@@ -63,7 +63,8 @@ package struct HTTPRequest: Sendable {
 extension String {
     /// Equality as HTTP defines it for field names: only A–Z fold.
     func isEqualIgnoringASCIICase(_ other: String) -> Bool {
-        utf8.count == other.utf8.count && zip(utf8, other.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
+        utf8.count == other.utf8.count
+            && zip(utf8, other.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
     }
 }
 

@@ -43,11 +43,14 @@ extension HTTPServerError {
         let (code, why): (Code, String) =
             switch error {
             case EADDRINUSE:
-                (.addressInUse, "another program listens there; stop it or choose another port (0 picks a free one).")
+                (.addressInUse, "another program listens there; stop it or choose another port.")
             case EACCES, EPERM:
                 (.permissionDenied, "not permitted; choose a port above 1023 or grant CAP_NET_BIND_SERVICE.")
             case EADDRNOTAVAIL:
-                (.addressNotAvailable, "this machine does not have that address; 0.0.0.0 or :: listens on all it has.")
+                (
+                    .addressNotAvailable,
+                    "this machine does not have that address; 0.0.0.0 stands for all it has."
+                )
             case EMFILE, ENFILE:
                 (.system, "no file descriptor is left; raise the limit (ulimit -n).")
             default:

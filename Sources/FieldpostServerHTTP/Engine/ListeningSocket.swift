@@ -87,7 +87,9 @@ private struct SocketAddress {
 
     mutating func bind(_ descriptor: Int32) -> Bool {
         withUnsafePointer(to: &storage) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.bind(descriptor, $0, size) == 0 }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.bind(descriptor, $0, size) == 0
+            }
         }
     }
 
@@ -99,6 +101,7 @@ private struct SocketAddress {
         }
         // Both families keep the port in the same place.
         return result == 0
-            ? withUnsafeBytes(of: &storage) { UInt16(bigEndian: $0.load(as: sockaddr_in.self).sin_port) } : nil
+            ? withUnsafeBytes(of: &storage) { UInt16(bigEndian: $0.load(as: sockaddr_in.self).sin_port) }
+            : nil
     }
 }

@@ -77,7 +77,11 @@ struct OutputQueue {
                 Self.send(UnsafeRawBufferPointer(rebasing: $0[from...]), to: descriptor)
             }
             guard let sent else { return nil }
-            if from + sent == bytes.count { dropFirst() } else { pieces[first] = .bytes(bytes, from: from + sent) }
+            if from + sent == bytes.count {
+                dropFirst()
+            } else {
+                pieces[first] = .bytes(bytes, from: from + sent)
+            }
             return sent
         case .file(let file, let offset, let length):
             var position = off_t(offset)

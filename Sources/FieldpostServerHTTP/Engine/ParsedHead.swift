@@ -63,7 +63,8 @@ struct ParsedHead {
 
     private mutating func readVersion(_ version: UnsafeRawBufferPointer) throws(RequestRefusal) {
         guard version.count == 8, version.starts(with: "HTTP/".utf8), version[6] == UInt8(ascii: "."),
-            let major = version[5].hexadecimalValue, let minor = version[7].hexadecimalValue, major < 10, minor < 10
+            let major = version[5].hexadecimalValue, let minor = version[7].hexadecimalValue, major < 10,
+            minor < 10
         else { throw .malformed("The request line does not end with an HTTP version.") }
         guard major == 1, minor < 2 else {
             throw RequestRefusal(status: 505, reason: "This server speaks HTTP/1.1 and HTTP/1.0.")
@@ -72,7 +73,9 @@ struct ParsedHead {
     }
 
     /// Reads the field line that begins at `start` and returns where the next one begins.
-    private mutating func readField(_ lines: UnsafeRawBufferPointer, from start: Int) throws(RequestRefusal) -> Int {
+    private mutating func readField(_ lines: UnsafeRawBufferPointer, from start: Int) throws(RequestRefusal)
+        -> Int
+    {
         guard let lineEnd = lines.index(of: .carriageReturn, from: start), lines[lineEnd + 1] == .lineFeed,
             let colon = lines.index(of: UInt8(ascii: ":"), from: start), colon > start, colon < lineEnd,
             lines[start..<colon].allSatisfy(\.isHTTPToken)
@@ -108,8 +111,9 @@ struct ParsedHead {
 
     private mutating func readHost(_ value: UnsafeRawBufferPointer) throws(RequestRefusal) {
         hostCount += 1
-        let allowed = { (byte: UInt8) in byte.isHTTPToken || byte == UInt8(ascii: ":") || "[]()=".utf8.contains(byte) }
-        guard !value.isEmpty, value.allSatisfy(allowed) else { throw .malformed("The Host header is malformed.") }
+        guard !value.isEmpty, value.allSatisfy({ $0.isHTTPToken || ":[]".utf8.contains($0) }) else {
+            throw .malformed("The Host header is malformed.")
+        }
     }
 
     private mutating func readExpect(_ value: UnsafeRawBufferPointer) throws(RequestRefusal) {

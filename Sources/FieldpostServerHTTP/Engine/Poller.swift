@@ -13,7 +13,8 @@ final class Poller {
     }
 
     private let descriptor: Int32
-    private let reports = UnsafeMutablePointer<fieldpost_report>.allocate(capacity: Int(FIELDPOST_REPORTS_MAX))
+    private let reports = UnsafeMutablePointer<fieldpost_report>
+        .allocate(capacity: Int(FIELDPOST_REPORTS_MAX))
 
     init() throws(HTTPServerError) {
         descriptor = fieldpost_poll_create()

@@ -70,7 +70,8 @@ struct RequestParser {
                 advanceHead(bytes, known: known, inputCount: input.count, &offset)
             }
         }
-        return advanceHead(UnsafeRawBufferPointer(rebasing: input[offset...]), known: 0, inputCount: input.count, &offset)
+        let bytes = UnsafeRawBufferPointer(rebasing: input[offset...])
+        return advanceHead(bytes, known: 0, inputCount: input.count, &offset)
     }
 
     /// Looks for the end of the head in `bytes`, of which `known` came with earlier input.
@@ -102,7 +103,8 @@ struct RequestParser {
         }
     }
 
-    private mutating func nextInBody(_ input: UnsafeRawBufferPointer, _ offset: inout Int, left: Int) -> Event {
+    private mutating func nextInBody(_ input: UnsafeRawBufferPointer, _ offset: inout Int, left: Int) -> Event
+    {
         let piece = UnsafeRawBufferPointer(rebasing: input[offset..<min(input.count, offset + left)])
         offset += piece.count
         state = piece.count == left ? .complete : .body(left: left - piece.count)

@@ -13,6 +13,7 @@ enum ResponseEncoder {
     }
 
     static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+    static let chunkEnd = Array("\r\n".utf8)
     static let lastChunk = Array("0\r\n\r\n".utf8)
 
     static func appendHead(
@@ -46,12 +47,12 @@ enum ResponseEncoder {
         append("\r\n", to: &output)
     }
 
-    static func dateLine(unixTime: Int) -> [UInt8] { Array("Date: \(HTTPDate.text(unixTime: unixTime))\r\n".utf8) }
+    static func dateLine(unixTime: Int) -> [UInt8] {
+        Array("Date: \(HTTPDate.text(unixTime: unixTime))\r\n".utf8)
+    }
 
-    static func appendChunk(_ bytes: [UInt8], to output: inout [UInt8]) {
-        output.append(contentsOf: String(bytes.count, radix: 16).utf8)
-        append("\r\n", to: &output)
-        output.append(contentsOf: bytes)
+    static func appendChunkStart(size: Int, to output: inout [UInt8]) {
+        output.append(contentsOf: String(size, radix: 16).utf8)
         append("\r\n", to: &output)
     }
 
