@@ -1,4 +1,4 @@
-public import FieldpostCore
+package import FieldpostCore
 
 /// The SQL of a schema's tables, the same on devices and on SQLite servers but for what ``Side`` says.
 package struct TableDDL {
@@ -63,8 +63,9 @@ package struct TableDDL {
             let groups = [8, 4, 4, 4, 12].map { String(repeating: hex, count: $0) }.joined(separator: "-")
             return "\(name) GLOB '\(groups)'"
         case .file: return "length(\(name)) = 64 AND NOT \(name) GLOB '*[^0-9a-f]*'"
-        case .json: return "json_valid(\(name))"
-        case .set: return "json_valid(\(name)) AND json_type(\(name)) = 'array'"
+        // SQLite 3.40 answers 0 to json_valid(NULL), and not NULL.
+        case .json: return "\(name) IS NULL OR json_valid(\(name))"
+        case .set: return "\(name) IS NULL OR json_valid(\(name)) AND json_type(\(name)) = 'array'"
         case .text, .integer, .real, .date, .blob: return nil
         }
     }
