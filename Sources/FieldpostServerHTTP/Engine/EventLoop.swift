@@ -162,13 +162,13 @@ final class EventLoop: @unchecked Sendable {
         return connection
     }
 
-    /// Gives a connection with more input another turn after the others.
+    /// Gives a connection with more to read or send another turn after the others.
     func revisit(_ id: ConnectionID) { revisits.append(id) }
 
     private func revisitConnections() {
         let ids = revisits
         revisits = []
-        for id in ids { connection(id)?.proceed() }
+        for id in ids { connection(id)?.takeTurn() }
     }
 
     private func checkDeadlines() {
@@ -179,7 +179,10 @@ final class EventLoop: @unchecked Sendable {
     }
 
     private func beginStop(grace: Duration) {
-        guard stopDeadline == nil else { return }
+        if let stopDeadline {
+            self.stopDeadline = min(stopDeadline, now + grace)
+            return
+        }
         stopDeadline = now + grace
         pauseAccepting()
         close(listener)
