@@ -33,7 +33,8 @@ public final class Store: Sendable {
     package let environment: Environment
     package let writer: StoreWriter
     private let readers: ReaderPool
-    private let records: RecordRegistry
+    let records: RecordRegistry
+    let hub: WatchHub
 
     private init(path: String, schema: Schema, configuration: Configuration, writer: StoreWriter) {
         self.path = path
@@ -41,7 +42,8 @@ public final class Store: Sendable {
         self.writer = writer
         environment = configuration.environment
         records = writer.records
-        readers = ReaderPool(path: path, limit: configuration.readers)
+        hub = writer.hub
+        readers = ReaderPool(path: path, limit: configuration.readers, vfs: nil, observed: true)
     }
 
     /// Opens the file at `path`, creating it, its tables and its triggers where they are missing.
@@ -51,7 +53,7 @@ public final class Store: Sendable {
     public static func open(
         at path: String, schema: Schema, configuration: Configuration = Configuration()
     ) async throws -> Store {
-        let writer = StoreWriter(schema: schema, environment: configuration.environment)
+        let writer = StoreWriter(path: path, schema: schema, environment: configuration.environment)
         try await writer.open(path: path, schema: schema, configuration: configuration)
         return Store(path: path, schema: schema, configuration: configuration, writer: writer)
     }
@@ -65,7 +67,7 @@ public final class Store: Sendable {
         at path: String, configuration: Configuration = Configuration()
     ) async throws -> Store {
         let schema = try await StoreWriter(
-            schema: Schema(version: 1, tables: []), environment: configuration.environment
+            path: path, schema: Schema(version: 1, tables: []), environment: configuration.environment
         ).storedSchema(path: path)
         return try await open(at: path, schema: schema, configuration: configuration)
     }
@@ -84,17 +86,27 @@ public final class Store: Sendable {
     public func read<Result: Sendable>(
         _ body: @Sendable (borrowing ReadTransaction) throws -> Result
     ) async throws -> Result {
+        try await reading { try body(ReadTransaction(context: $0)) }
+    }
+
+    func reading<Result: Sendable>(
+        _ body: @Sendable (TransactionContext) throws -> Result
+    ) async throws -> Result {
         let (schema, environment, records) = (schema, environment, records)
         return try await readers.read { connection in
-            let context = TransactionContext(
-                connection: connection, schema: schema, database: nil, now: environment.now(), environment: environment,
-                records: records)
-            return try body(ReadTransaction(context: context))
+            try body(
+                TransactionContext(
+                    connection: connection, schema: schema, database: nil, now: environment.now(),
+                    environment: environment, records: records))
         }
     }
 
+    // Loops that watch hold nothing of the store, and would wait for ever.
+    deinit { hub.close() }
+
     /// Closes the file; later calls throw.
     public func close() async {
+        hub.close()
         await readers.close()
         await writer.close()
     }
@@ -111,10 +123,36 @@ package actor StoreWriter {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     nonisolated let records: RecordRegistry
+    nonisolated let hub: WatchHub
+    private var dataVersion: Int64 = 0
 
-    init(schema: Schema, environment: Environment) {
+    init(path: String, schema: Schema, environment: Environment) {
         self.environment = environment
         records = RecordRegistry(schema: schema)
+        let writer = Locked<WeakWriter>(WeakWriter())
+        hub = WatchHub {
+            OutsideChanges(log: path + "-wal", sleep: environment.sleep) {
+                await writer.withLock({ $0.writer })?.checkOutsideChanges() ?? false
+            }
+        }
+        writer.withLock { $0.writer = self }
+    }
+
+    /// Tells watchers when another connection has written the file since the last look.
+    ///
+    /// - Returns: whether one has.
+    func checkOutsideChanges() -> Bool {
+        guard let version = try? database?.connection.dataVersion, version != dataVersion else { return false }
+        dataVersion = version
+        hub.changed(.everything)
+        return true
+    }
+
+    /// Tells watchers what was committed; to be called after every use of the connection.
+    private func tellWatchers(_ database: LocalDatabase) {
+        // A connection that cannot even list its tables is about to fail loudly elsewhere.
+        guard let changes = try? database.connection.takeCommittedChanges() else { return }
+        hub.changed(changes)
     }
 
     func open(path: String, schema: Schema, configuration: Store.Configuration) throws {
@@ -122,8 +160,11 @@ package actor StoreWriter {
         options.synchronous = configuration.synchronous
         options.outboxLimit = configuration.outboxLimit
         var random = environment.random
-        database = try LocalDatabase(
+        let database = try LocalDatabase(
             path: path, schema: schema, options: options, now: environment.now(), random: &random)
+        try database.connection.startObserving()
+        dataVersion = try database.connection.dataVersion
+        self.database = database
     }
 
     /// The schema that the file at `path` was last opened with.
@@ -145,6 +186,7 @@ package actor StoreWriter {
         let context = TransactionContext(
             connection: database.connection, schema: database.schema, database: database, now: now,
             environment: environment, records: records)
+        defer { tellWatchers(database) }
         return try database.write(at: now) { try body(WriteTransaction(context: context)) }
     }
 
@@ -153,7 +195,9 @@ package actor StoreWriter {
         _ body: @Sendable (LocalDatabase, Timestamp, inout EnvironmentRandom) throws -> Result
     ) throws -> Result {
         var random = environment.random
-        return try body(try opened(), environment.now(), &random)
+        let database = try opened()
+        defer { tellWatchers(database) }
+        return try body(database, environment.now(), &random)
     }
 
     func close() {
@@ -165,4 +209,9 @@ package actor StoreWriter {
         guard let database else { throw StoreError(.closed, "The store is closed; open it again.") }
         return database
     }
+}
+
+/// Reaches a writer without keeping it.
+private struct WeakWriter {
+    weak var writer: StoreWriter?
 }
