@@ -1,6 +1,6 @@
 package import FieldpostSQLite
 
-/// A failure that Fieldpost itself reports; SQLite's are ``FieldpostSQLite/StoreError``.
+/// A failure that Fieldpost itself reports; SQLite's are `StoreError`.
 ///
 /// Branch on ``code``: it is the same word in device lines, in `--json` and in the table of codes in the documentation.
 public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertible {
