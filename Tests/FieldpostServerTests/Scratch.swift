@@ -18,7 +18,9 @@ final class CountingRandom: @unchecked Sendable {
     func bytes(_ count: Int) -> [UInt8] {
         lock.withLock {
             next += 1
-            return (0..<count).map { UInt8(truncatingIfNeeded: next &* 2_654_435_761 >> UInt64($0 % 4 * 8)) ^ UInt8($0) }
+            return (0..<count).map {
+                UInt8(truncatingIfNeeded: next &* 2_654_435_761 >> UInt64($0 % 4 * 8)) ^ UInt8($0)
+            }
         }
     }
 }

@@ -28,7 +28,9 @@ final class GroupCommit: Sendable {
     /// Runs `body` in a savepoint of the next transaction and returns once that is committed.
     ///
     /// - Throws: What `body` throws, and then nothing of it is kept; or why the transaction as a whole failed.
-    func write<Value: Sendable>(_ body: @escaping @Sendable (Connection) throws -> Value) async throws -> Value {
+    func write<Value: Sendable>(_ body: @escaping @Sendable (Connection) throws -> Value) async throws
+        -> Value
+    {
         let ticket = Ticket(body)
         waiting.withLock { $0.append(ticket) }
         // Every write queues one turn on the writer. A turn takes what has gathered, so by the time its own turn is over
@@ -36,7 +38,9 @@ final class GroupCommit: Sendable {
         while ticket.outcome.withLock({ $0 == nil }) {
             try await writer.perform { connection in self.commit(on: connection) }
         }
-        guard let value = try ticket.outcome.withLock({ $0 })?.get() as? Value else { throw CancellationError() }
+        guard let value = try ticket.outcome.withLock({ $0 })?.get() as? Value else {
+            throw CancellationError()
+        }
         return value
     }
 
@@ -59,7 +63,9 @@ final class GroupCommit: Sendable {
     }
 
     /// Runs one write; its failure is its own, unless it took the whole transaction with it.
-    private func outcome(of ticket: Ticket, on connection: Connection) throws -> Result<any Sendable, any Error> {
+    private func outcome(of ticket: Ticket, on connection: Connection) throws -> Result<
+        any Sendable, any Error
+    > {
         do {
             return .success(try connection.savepoint("fieldpost_push") { try ticket.body(connection) })
         } catch {

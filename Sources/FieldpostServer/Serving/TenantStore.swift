@@ -21,14 +21,22 @@ final class TenantStore: Sendable {
     }
 
     init(
-        path: String, tenant: TenantName, schema: Schema, intents: [String: IntentHandler],
+        path: String,
+        tenant: TenantName,
+        schema: Schema,
+        intents: [String: IntentHandler],
         environment: ServerEnvironment
     ) throws {
         let file = tenant.path(in: path)
         let connection = try Connection(path: file)
         core = try ServerCore.open(
-            connection, schema: schema, tenant: tenant, intents: intents, now: environment.now,
-            random: environment.random)
+            connection,
+            schema: schema,
+            tenant: tenant,
+            intents: intents,
+            now: environment.now,
+            random: environment.random
+        )
         writer = Writer(connection)
         commits = GroupCommit(writer)
         readers = ReaderPool(path: file, limit: TenantStore.readers)
@@ -48,7 +56,11 @@ final class TenantStore: Sendable {
         }
         for sighting in sightings.values {
             let log = OperationLog(
-                connection: connection, credential: sighting.credential, device: sighting.device, now: sighting.at)
+                connection: connection,
+                credential: sighting.credential,
+                device: sighting.device,
+                now: sighting.at
+            )
             try log.noteDevice(highestSeq: 0)
         }
     }

@@ -22,14 +22,18 @@ struct SchemaUpgrade {
         if let row = try connection.query("PRAGMA foreign_key_check").first {
             throw ServerError(
                 .incompatibleSchema,
-                "A row of \(row[0].text ?? "a table") refers to a row that is not there; correct it first.")
+                "A row of \(row[0].text ?? "a table") refers to a row that is not there; correct it first."
+            )
         }
-        return Set(to.tables.map(\.name).filter { name in migrations.contains { SQLWords.of($0).contains(name) } })
+        return Set(
+            to.tables.map(\.name).filter { name in migrations.contains { SQLWords.of($0).contains(name) } }
+        )
     }
 
     private func dropTriggers() throws {
         let rows = try connection.query(
-            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'fieldpost!_feed!_%' ESCAPE '!'")
+            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'fieldpost!_feed!_%' ESCAPE '!'"
+        )
         for row in rows { try connection.execute("DROP TRIGGER \(quoted(row[0].text ?? ""))") }
     }
 
@@ -43,7 +47,8 @@ struct SchemaUpgrade {
                 do { try connection.execute(sql) } catch {
                     throw ServerError(
                         .migrationFailed,
-                        "The migration from version \(step.from) to \(step.to) failed: \(error.detail ?? error.message).")
+                        "The migration from version \(step.from) to \(step.to) failed: \(error.detail ?? error.message)."
+                    )
                 }
             }
             statements += step.sql
@@ -53,7 +58,8 @@ struct SchemaUpgrade {
 
     private func bringUpToDate(_ table: Table) throws {
         let ddl = TableDDL(table, side: .server)
-        let present = try connection.query("SELECT name FROM pragma_table_info(?)", .text(table.name)).compactMap(\.[0].text)
+        let present = try connection.query("SELECT name FROM pragma_table_info(?)", .text(table.name))
+            .compactMap(\.[0].text)
         if present.isEmpty {
             try connection.execute(ddl.createTable(schema: to))
             return
@@ -61,7 +67,8 @@ struct SchemaUpgrade {
         if let lost = present.first(where: { table.column($0) == nil }) {
             throw ServerError(
                 .incompatibleSchema,
-                "\(table.name).\(lost) is in the store but not in the schema; drop or rename it in a migration.")
+                "\(table.name).\(lost) is in the store but not in the schema; drop or rename it in a migration."
+            )
         }
         let added = table.columns.filter { !present.contains($0.name) }
         do {
@@ -78,7 +85,8 @@ struct SchemaUpgrade {
             throw ServerError(
                 .incompatibleSchema,
                 "Rows of \(table.name) break the new schema (\(error.detail ?? "a constraint")); "
-                    + "add a default, or correct them in a migration.")
+                    + "add a default, or correct them in a migration."
+            )
         }
     }
 
@@ -112,6 +120,9 @@ struct SchemaUpgrade {
 enum SQLWords {
     static func of(_ sql: String) -> Set<String> {
         Set(
-            sql.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(String.init))
+            sql.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(
+                String.init
+            )
+        )
     }
 }
