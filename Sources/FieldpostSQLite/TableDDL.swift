@@ -37,7 +37,9 @@ package struct TableDDL {
         if let value = column.defaultValue, let stored = try? column.type.value(from: value) {
             sql += " DEFAULT \(stored.literal)"
         }
-        if let condition = typeCheck(column) {
+        if var condition = typeCheck(column) {
+            // json_valid(NULL) is 0 in SQLite 3.40, so NULL is let through by name.
+            if column.isOptional { condition = "\(name) IS NULL OR \(condition)" }
             sql += " CONSTRAINT \(quoted("\(column.name)_is_\(column.type.rawValue)")) CHECK (\(condition))"
         }
         if let reference = column.reference {
@@ -63,9 +65,10 @@ package struct TableDDL {
             let groups = [8, 4, 4, 4, 12].map { String(repeating: hex, count: $0) }.joined(separator: "-")
             return "\(name) GLOB '\(groups)'"
         case .file: return "length(\(name)) = 64 AND NOT \(name) GLOB '*[^0-9a-f]*'"
-        // SQLite 3.40 answers 0 to json_valid(NULL), and not NULL.
-        case .json: return "\(name) IS NULL OR json_valid(\(name))"
-        case .set: return "\(name) IS NULL OR json_valid(\(name)) AND json_type(\(name)) = 'array'"
+        case .json:
+            // In an optional column the JSON null would be taken for NULL, so only NULL says "none".
+            return "json_valid(\(name))" + (column.isOptional ? " AND json_type(\(name)) <> 'null'" : "")
+        case .set: return "json_valid(\(name)) AND json_type(\(name)) = 'array'"
         case .text, .integer, .real, .date, .blob: return nil
         }
     }

@@ -116,6 +116,17 @@ extension ColumnType {
     }
 }
 
+extension Column {
+    /// The stored form of a wire value, `NULL` only where the column allows it.
+    ///
+    /// - Throws: ``ColumnTypeError`` naming what the column expects.
+    public func value(from json: JSON) throws(ColumnTypeError) -> Value {
+        guard json == .null, !isOptional else { return try type.value(from: json) }
+        if type == .json { return .text("null") }
+        throw ColumnTypeError(message: "expected a value, since the column is required")
+    }
+}
+
 /// The distinct elements of a `set` column: integers first, by value, then strings by UTF-8 bytes.
 package struct SetValue: Equatable, Sendable {
     package private(set) var elements: [JSON]

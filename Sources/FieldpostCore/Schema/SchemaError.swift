@@ -11,6 +11,13 @@ public struct SchemaError: Error, Equatable, Sendable, CustomStringConvertible {
         /// What to do.
         public var remedy: String
 
+        package init(table: String?, column: String?, message: String, remedy: String) {
+            self.table = table
+            self.column = column
+            self.message = message
+            self.remedy = remedy
+        }
+
         public var description: String {
             let place = [table, column].compactMap(\.self).joined(separator: ".")
             return (place.isEmpty ? "" : place + ": ") + message + "; " + remedy
@@ -19,6 +26,8 @@ public struct SchemaError: Error, Equatable, Sendable, CustomStringConvertible {
 
     /// The faults, in the order of the schema.
     public var problems: [Problem]
+
+    package init(problems: [Problem]) { self.problems = problems }
 
     public var description: String { problems.map(\.description).joined(separator: "\n") }
 }

@@ -1,0 +1,199 @@
+internal import FieldpostCore
+internal import FieldpostSQLite
+
+/// Carries a store's operations to a server and brings the server's changes back.
+///
+/// A thin shell: it moves bytes, sleeps, and asks ``SyncRun`` what to do next.
+///
+///     let engine = SyncEngine(store: store, transport: HTTPTransport(server: url)) { await session.token() }
+///     let report = await engine.sync()
+public actor SyncEngine {
+    /// Where the bearer token comes from; asked at send time, never stored.
+    public typealias TokenSource = @Sendable (_ refresh: Bool) async throws -> String?
+
+    private let store: Store
+    private let transport: any Transport
+    private let token: TokenSource
+    private let owner: String
+    private var settings: SyncRun.Settings
+    private var batchLimit: Int?
+    private var isRunning = false
+    private var callers: [CheckedContinuation<SyncReport, Never>] = []
+    private var triggers: AsyncStream<Void>.Continuation?
+
+    /// An engine for `store`.
+    ///
+    /// - Parameter token: gives the token; with `refresh` a fresh one, after the server refused the last.
+    public init(store: Store, transport: any Transport, token: @escaping TokenSource) {
+        self.store = store
+        self.transport = transport
+        self.token = token
+        settings = SyncRun.Settings()
+        owner = String(store.environment.randomBits(), radix: 16)
+    }
+
+    /// How delays after failures are computed.
+    public func setBackoff(_ backoff: Backoff) { settings.backoff = backoff }
+
+    /// Pushes until nothing more can go, pulls to a checkpoint, and pushes what that released.
+    ///
+    /// Any number of calls at once make one run; a call during a run makes one more after it. Every caller is answered
+    /// by a run that began after its call.
+    public func sync() async -> SyncReport {
+        await withCheckedContinuation { continuation in
+            callers.append(continuation)
+            if !isRunning {
+                isRunning = true
+                // Unstructured, since the run serves every caller and outlives the first one's cancellation.
+                Task { await self.serveCallers() }
+            }
+        }
+    }
+
+    private func serveCallers() async {
+        while !callers.isEmpty {
+            let served = callers
+            callers = []
+            let report = await runOnce(ignoringBackoff: true)
+            for caller in served { caller.resume(returning: report) }
+        }
+        isRunning = false
+    }
+
+    /// Runs sync whenever there is a reason to, until cancelled: at the start, after ``poke()``, and when a delay is over.
+    public func run() async throws {
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        triggers = continuation
+        defer { triggers = nil }
+        while !Task.isCancelled {
+            _ = await runOnce(ignoringBackoff: false)
+            let pause = try await nextPause()
+            await Self.first(of: stream, or: pause, sleep: store.environment.sleep)
+        }
+        try Task.checkCancellation()
+    }
+
+    /// Says that there is a reason to sync: a write, a hint of connectivity, a message from the server.
+    public func poke() { triggers?.yield() }
+
+    /// The longest time between two runs when nothing is known to be waiting.
+    private static let idleMilliseconds: Int64 = 300_000
+
+    private func nextPause() async throws -> Duration {
+        let due = try await store.writer.perform { db, now, _ in
+            let run = try Schedule(db).due(now: now)
+            let operation = try PushPlan.nextDue(db) ?? Int64.max
+            let next = run > now.milliseconds ? run : min(operation, now.milliseconds + Self.idleMilliseconds)
+            return max(0, next - now.milliseconds)
+        }
+        return .milliseconds(min(due, Self.idleMilliseconds))
+    }
+
+    private static func first(
+        of stream: AsyncStream<Void>, or pause: Duration, sleep: @escaping @Sendable (Duration) async throws -> Void
+    ) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { for await _ in stream { return } }
+            group.addTask { try? await sleep(pause) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    // MARK: One run
+
+    private func runOnce(ignoringBackoff: Bool) async -> SyncReport {
+        do {
+            return try await performRun(ignoringBackoff: ignoringBackoff)
+        } catch {
+            return SyncReport(failure: error)
+        }
+    }
+
+    private func performRun(ignoringBackoff: Bool) async throws -> SyncReport {
+        let (owner, settings, batchLimit) = (owner, settings, batchLimit)
+        let started = try await store.writer.perform { db, now, _ -> (SyncRun, String)? in
+            if ignoringBackoff { try Schedule(db).reset() } else if try Schedule(db).due(now: now) > now.milliseconds { return nil }
+            guard let lease = try Lease.acquire(db, owner: owner, now: now) else { return nil }
+            return (SyncRun(lease: lease, settings: settings, batchLimit: batchLimit), try db.deviceID())
+        }
+        guard let (started, device) = started else { return SyncReport(end: .leaseHeld) }
+        var run = started
+        var refresh = false
+        while true {
+            let step = try await advance(run)
+            run = step.run
+            switch step.need {
+            case .finish:
+                self.batchLimit = run.workingBatch
+                return SyncReport(run: run)
+            case .refreshToken:
+                refresh = true
+                let fresh = try? await token(true)
+                run = try await report(run) { run, db, now, _ in try run.refreshed(fresh != nil, db, now: now) }
+            case .push(let batch):
+                run = try await push(batch, run, device, refresh: &refresh)
+            case .pull(let cursor):
+                run = try await pull(cursor, run, device, refresh: &refresh)
+            }
+        }
+    }
+
+    private func push(_ batch: PushBatch, _ run: SyncRun, _ device: String, refresh: inout Bool) async throws -> SyncRun {
+        let context = await context(device)
+        let started = store.environment.now()
+        let answer: Result<PushResponse, ExchangeFailure>
+        do throws(ExchangeFailure) {
+            answer = .success(try await transport.push(OutgoingPush(body: batch.body), context))
+        } catch {
+            answer = .failure(error)
+        }
+        return try await report(run) { run, db, now, random in
+            try run.pushed(
+                answer, batch, elapsed: now.milliseconds - started.milliseconds, db, now: now, random: &random)
+        }
+    }
+
+    private func pull(_ cursor: String?, _ run: SyncRun, _ device: String, refresh: inout Bool) async throws -> SyncRun {
+        let context = await context(device)
+        let answer: Result<PullPage, ExchangeFailure>
+        do throws(ExchangeFailure) {
+            answer = .success(try await transport.pull(cursor: cursor, context))
+        } catch {
+            answer = .failure(error)
+        }
+        return try await report(run) { run, db, now, random in
+            try run.pulled(answer, askedWith: cursor, db, now: now, random: &random)
+        }
+    }
+
+    private func context(_ device: String) async -> RequestContext {
+        RequestContext(
+            token: try? await token(false), device: device, schema: store.schema.version, now: store.environment.now(),
+            nonce: store.environment.randomBits())
+    }
+
+    private struct Step: Sendable {
+        var run: SyncRun
+        var need: SyncRun.Need
+    }
+
+    private func advance(_ run: SyncRun) async throws -> Step {
+        try await store.writer.perform { db, now, _ in
+            var run = run
+            let need = try run.next(db, now: now)
+            return Step(run: run, need: need)
+        }
+    }
+
+    private func report(
+        _ run: SyncRun,
+        _ body: @Sendable (inout SyncRun, LocalDatabase, Timestamp, inout EnvironmentRandom) throws -> Void
+    ) async throws -> SyncRun {
+        try await store.writer.perform { db, now, random in
+            var run = run
+            try body(&run, db, now, &random)
+            return run
+        }
+    }
+}

@@ -1,0 +1,44 @@
+public import FieldpostCore
+internal import Foundation
+
+/// Everything from outside that decisions depend on: the clock, waiting and chance.
+///
+/// The only place in the library that reads the real ones; a test passes its own.
+public struct Environment: Sendable {
+    /// The wall clock. It may jump.
+    public var now: @Sendable () -> Timestamp
+    /// Waits; throws when cancelled.
+    public var sleep: @Sendable (Duration) async throws -> Void
+    /// A number from the whole range of 64 bits.
+    public var randomBits: @Sendable () -> UInt64
+
+    /// An environment of the given parts.
+    public init(
+        now: @escaping @Sendable () -> Timestamp,
+        sleep: @escaping @Sendable (Duration) async throws -> Void,
+        randomBits: @escaping @Sendable () -> UInt64
+    ) {
+        self.now = now
+        self.sleep = sleep
+        self.randomBits = randomBits
+    }
+
+    /// The machine's clock and the system's random numbers.
+    public static let live = Environment(
+        now: { Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded())) },
+        sleep: { try await Task.sleep(for: $0) },
+        randomBits: {
+            var system = SystemRandomNumberGenerator()
+            return system.next()
+        })
+
+    /// A generator over ``randomBits``.
+    package var random: EnvironmentRandom { EnvironmentRandom(bits: randomBits) }
+}
+
+/// Draws from an environment.
+package struct EnvironmentRandom: RandomNumberGenerator {
+    let bits: @Sendable () -> UInt64
+
+    package mutating func next() -> UInt64 { bits() }
+}

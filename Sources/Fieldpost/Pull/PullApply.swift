@@ -1,0 +1,74 @@
+package import FieldpostCore
+internal import FieldpostSQLite
+
+/// What a page of the server's feed changes in the file.
+///
+/// The page and its cursor are written in one transaction: a crash fetches a page again and never skips one. A change
+/// that cannot be applied is set aside with its reason, and the page goes on.
+package enum PullApply {
+    /// What became of a page.
+    package struct Summary: Equatable, Sendable {
+        /// Changes that altered a local row.
+        package var pulled = 0
+        /// Operations found settled.
+        package var settled = 0
+        /// Changes set aside.
+        package var parked = 0
+
+        package init() {}
+    }
+
+    /// The cursor of the next page; `nil` before the first.
+    package static func cursor(_ db: LocalDatabase) throws -> String? { try db.meta("cursor")?.text }
+
+    /// Applies `page`, which was asked for with `cursor`.
+    ///
+    /// - Returns: `nil`, with nothing changed, when the stored cursor is no longer the one asked with: another process
+    ///   was faster, and its page counts.
+    package static func page(_ db: LocalDatabase, _ page: PullPage, askedWith cursor: String?, now: Timestamp) throws
+        -> Summary?
+    {
+        try db.applying {
+            guard try self.cursor(db) == cursor else { return nil }
+            var summary = Summary()
+            var outcome = PushOutcome(db, now: now)
+            // First what was settled, so that an echo can never come before its acknowledgement.
+            try outcome.settlePulled(page.settled)
+            summary.settled = outcome.summary.applied
+            for change in page.changes { try apply(change, db, &summary) }
+            try db.setMeta("cursor", .text(page.cursor))
+            if !page.more { try db.connection.run("UPDATE fieldpost_lease SET last_sync_at = ?", .integer(now.milliseconds)) }
+            return summary
+        }
+    }
+
+    /// Forgets the cursor, so that the next pull starts from the beginning. Rows and unsettled work stay.
+    package static func restart(_ db: LocalDatabase) throws { try db.setMeta("cursor", .null) }
+
+    private static func apply(_ change: PulledChange, _ db: LocalDatabase, _ summary: inout Summary) throws {
+        guard let table = db.schema.table(change.table) else {
+            try park(change, "the app's schema has no such table", db, &summary)
+            return
+        }
+        let state = RowState(db: db, table: table, row: change.row)
+        if let version = try state.known().version, change.version <= version { return }
+        do {
+            let pending = try db.operations(on: change.row, of: table)
+            if try state.take(change.set, version: change.version, pending: pending) { summary.pulled += 1 }
+        } catch let error as ColumnTypeError {
+            try park(change, error.message, db, &summary)
+        } catch let error as StoreError where error.code == .constraint || error.code == .aborted {
+            try park(change, error.detail ?? "a constraint of the app's schema refuses it", db, &summary)
+        }
+    }
+
+    private static func park(
+        _ change: PulledChange, _ reason: String, _ db: LocalDatabase, _ summary: inout Summary
+    ) throws {
+        summary.parked += 1
+        try db.connection.run(
+            "INSERT OR REPLACE INTO fieldpost_parked (tbl, row, version, change, reason) VALUES (?, ?, ?, ?, ?)",
+            .text(change.table), .text(change.row), .integer(change.version),
+            change.set.map { .text($0.text) } ?? .null, .text(reason))
+    }
+}

@@ -1,0 +1,146 @@
+package import FieldpostCore
+package import FieldpostSQLite
+
+/// One open device file: the app's tables, Fieldpost's own, and the triggers between them.
+///
+/// Synchronous and without a clock: everything that decides works on it, in the app and in a simulator alike.
+package final class LocalDatabase {
+    package let connection: Connection
+    package let schema: Schema
+    private let tables: [String: Table]
+
+    /// How a file is opened.
+    package struct Options: Sendable {
+        package var synchronous: Synchronous = .full
+        package var vfs: String?
+        /// Operations the outbox holds at most.
+        package var outboxLimit = 2_000_000
+
+        package init() {}
+    }
+
+    package let options: Options
+
+    /// Opens `path`, creating or migrating what is missing.
+    ///
+    /// - Throws: ``FieldpostError/Code/newerFormat`` for a file from a newer app, which is left untouched;
+    ///   ``SchemaError``; `StoreError`.
+    package init(
+        path: String, schema: Schema, options: Options = Options(), now: Timestamp,
+        random: inout some RandomNumberGenerator
+    ) throws {
+        try schema.validate()
+        self.schema = schema
+        self.options = options
+        tables = Dictionary(uniqueKeysWithValues: schema.tables.map { ($0.name, $0) })
+        connection = try Connection(path: path, mode: .readWriteCreate, vfs: options.vfs)
+        try LocalMigration(connection, schema).refuseNewer()
+        try connection.configureWriter(synchronous: options.synchronous)
+        try LocalMigration(connection, schema).run(at: now, random: &random)
+    }
+
+    package func table(_ name: String) throws(FieldpostError) -> Table {
+        if let table = tables[name] { return table }
+        if name.hasPrefix("fieldpost_") {
+            throw FieldpostError(.reservedTable, "\(name) belongs to Fieldpost; the app does not write it.")
+        }
+        throw FieldpostError(.unknownTable, "There is no table \(name); \(suggestion(name, schema)).")
+    }
+
+    private func suggestion(_ name: String, _ schema: Schema) -> String {
+        "the schema has " + schema.tables.map(\.name).joined(separator: ", ")
+    }
+
+    /// A value of the meta table.
+    package func meta(_ key: String) throws -> Value? {
+        try connection.scalar("SELECT value FROM fieldpost_meta WHERE key = ?", .text(key))
+    }
+
+    /// Sets a value of the meta table; `.null` removes it.
+    package func setMeta(_ key: String, _ value: Value) throws {
+        if value.isNull {
+            try connection.run("DELETE FROM fieldpost_meta WHERE key = ?", .text(key))
+        } else {
+            try connection.run("INSERT OR REPLACE INTO fieldpost_meta (key, value) VALUES (?, ?)", .text(key), value)
+        }
+    }
+
+    /// The identity of this installation.
+    package func deviceID() throws -> String { try meta("device")?.text ?? "" }
+}
+
+// MARK: - Transactions
+
+extension LocalDatabase {
+    /// Operations that one local transaction may make.
+    package static let operationsPerTransaction: Int64 = 1_000
+    /// Bytes of changes that one local transaction may make.
+    package static let bytesPerTransaction: Int64 = 4 << 20
+
+    /// Runs `body` as one transaction of the app: its changes become one group.
+    ///
+    /// - Throws: whatever `body` throws; ``FieldpostError/Code/transactionTooLarge`` and
+    ///   ``FieldpostError/Code/outboxFull``, in the transaction, which is then rolled back.
+    package func write<Result>(at now: Timestamp, _ body: () throws -> Result) throws -> Result {
+        do {
+            return try connection.transaction(.immediate) {
+                let first = try beginGroup(at: now)
+                let result = try body()
+                try endGroup(first)
+                return result
+            }
+        } catch let error as StoreError {
+            throw FieldpostError(error) ?? error
+        }
+    }
+
+    private func beginGroup(at now: Timestamp) throws -> Int64 {
+        let first = try nextSequence()
+        try connection.run(
+            "UPDATE fieldpost_session SET applying = 0, grp = ?, at = ?, trusted = 1 WHERE id = 1",
+            .integer(first), .integer(now.milliseconds))
+        return first
+    }
+
+    private func endGroup(_ first: Int64) throws {
+        let count = try nextSequence() - first
+        if count > 0 { try checkLimits(first, count) }
+        try connection.run("UPDATE fieldpost_session SET grp = NULL, at = NULL, trusted = 0 WHERE id = 1")
+    }
+
+    private func nextSequence() throws(StoreError) -> Int64 {
+        (try connection.scalar("SELECT seq FROM sqlite_sequence WHERE name = 'fieldpost_outbox'")?.integer ?? 0) + 1
+    }
+
+    private func checkLimits(_ first: Int64, _ count: Int64) throws {
+        let bytes = try connection.scalar(
+            "SELECT total(length(CAST(change AS BLOB))) FROM fieldpost_outbox WHERE seq >= ?", .integer(first))
+        if case .real(let bytes)? = bytes,
+            count > Self.operationsPerTransaction || bytes > Double(Self.bytesPerTransaction)
+        {
+            throw FieldpostError(
+                .transactionTooLarge,
+                "One transaction may make \(Self.operationsPerTransaction) operations and 4 MiB of changes; split it.")
+        }
+        // The span of seqs is an upper bound that costs nothing; only beyond it are rows counted.
+        let oldest = try connection.scalar("SELECT min(seq) FROM fieldpost_outbox")?.integer ?? first
+        if first + count - oldest > Int64(options.outboxLimit),
+            try connection.scalar("SELECT count(*) FROM fieldpost_outbox")?.integer ?? 0 > Int64(options.outboxLimit)
+        {
+            throw FieldpostError(.outboxFull, "The outbox holds \(options.outboxLimit) operations; sync before writing more.")
+        }
+    }
+
+    /// Runs `body` as one transaction of the engine: nothing it writes is captured, and no foreign key acts, since a
+    /// cascade must never run silently. Rows that the server has accepted may come before their parents.
+    package func applying<Result>(_ body: () throws -> Result) throws -> Result {
+        try connection.run("PRAGMA foreign_keys = OFF")
+        defer { try? connection.run("PRAGMA foreign_keys = ON") }
+        return try connection.transaction(.immediate) {
+            try connection.run("UPDATE fieldpost_session SET applying = 1 WHERE id = 1")
+            let result = try body()
+            try connection.run("UPDATE fieldpost_session SET applying = 0 WHERE id = 1")
+            return result
+        }
+    }
+}

@@ -1,0 +1,108 @@
+public import FieldpostCore
+internal import FieldpostSQLite
+
+extension Store {
+    /// Where the user's data stands now.
+    public func status() async throws -> SyncStatus {
+        try await read { try StatusReader(connection: $0.context.connection).status() }
+    }
+
+    /// Where one row stands now.
+    ///
+    /// - Throws: ``FieldpostError/Code/rowMissing`` for a row that is nowhere.
+    public func status(of row: String, in table: String) async throws -> RowStatus {
+        guard let table = schema.table(table) else {
+            throw FieldpostError(.unknownTable, "There is no table \(table).")
+        }
+        return try await read { try StatusReader(connection: $0.context.connection).status(of: row, table: table) }
+    }
+
+    /// The unsettled operations, oldest first, at most `limit`.
+    ///
+    /// - Parameter state: only those that stand there.
+    public func outbox(_ state: OutboxItem.State? = nil, limit: Int = 1_000) async throws -> [OutboxItem] {
+        let schema = schema
+        return try await read { transaction in
+            try OutboxReader(connection: transaction.context.connection, schema: schema).items(state, limit: limit)
+        }
+    }
+
+    /// What became of an operation; `nil` while it is unsettled, or was settled too long ago to be kept.
+    public func outcome(of operation: OperationID) async throws -> Outcome? {
+        try await read { transaction in
+            let row = try transaction.context.connection.query(
+                "SELECT status, version, settled_at FROM fieldpost_outcomes WHERE id = ? ORDER BY seq DESC LIMIT 1",
+                .text(operation.text)
+            ).first
+            return row.map {
+                Outcome(
+                    status: $0[0].text ?? "", version: $0[1].integer,
+                    settledAt: Timestamp(milliseconds: $0[2].integer ?? 0))
+            }
+        }
+    }
+
+    /// Sends a failed operation again, with its group.
+    ///
+    /// - Returns: the ids of the group's operations from now on.
+    @discardableResult
+    public func retry(_ operation: OperationID) async throws -> [OperationID] {
+        try await writer.perform { db, now, random in
+            try Repair(db).retry(operation, now: now, random: &random)
+        }
+    }
+
+    /// Gives a failed or unsent operation up, with its group, and takes its changes back from the rows.
+    ///
+    /// - Throws: ``FieldpostError/Code/hasDependants``, naming them, when others depend on it.
+    @discardableResult
+    public func discard(_ operation: OperationID) async throws -> [OperationID] {
+        try await writer.perform { db, now, _ in try Repair(db).discard(operation, now: now) }
+    }
+
+    /// Binds the file to an account at its first sign-in.
+    ///
+    /// - Throws: ``FieldpostError/Code/wrongState`` when it belongs to another: that account opens another file.
+    public func signIn(account: String) async throws {
+        try await writer.perform { db, _, _ in
+            switch try db.meta("account") {
+            case .text(account)?: return
+            case .some:
+                throw FieldpostError(.wrongState, "The file belongs to another account; open another file for this one.")
+            case nil: try db.setMeta("account", .text(account))
+            }
+        }
+    }
+
+    /// The identity of this installation, as the server knows it.
+    public func deviceID() async throws -> String { try await writer.perform { db, _, _ in try db.deviceID() } }
+}
+
+/// Reads the outbox for people.
+struct OutboxReader {
+    let connection: Connection
+    let schema: Schema
+
+    func items(_ state: OutboxItem.State?, limit: Int) throws -> [OutboxItem] {
+        let onWire = Set(
+            try connection.query("SELECT value FROM json_each((SELECT on_wire FROM fieldpost_lease))").compactMap { $0[0].integer })
+        let condition =
+            switch state {
+            case nil: "1"
+            case .pending, .inFlight: "state < 2"
+            case .held: "state >= 2 AND state = 2"
+            case .failed: "state >= 2 AND state = 3"
+            }
+        let statement = try connection.statement(
+            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE \(condition) ORDER BY seq")
+        defer { statement.reset() }
+        var items: [OutboxItem] = []
+        while items.count < limit, try statement.step() {
+            let entry = OutboxEntry(statement)
+            let item = OutboxItem(
+                entry, isOnWire: entry.state == .pending && onWire.contains(entry.seq), schema: schema)
+            if state == nil || item.state == state { items.append(item) }
+        }
+        return items
+    }
+}

@@ -1,0 +1,202 @@
+public import FieldpostCore
+internal import FieldpostSQLite
+
+/// Reads inside one transaction: everything is as of one moment.
+///
+/// Lent to a closure, so it cannot outlive its transaction.
+public protocol ReadingTransaction: ~Copyable {
+    /// What the transaction works on.
+    var context: TransactionContext { get }
+}
+
+/// What a transaction works on; nothing an app uses directly.
+public final class TransactionContext {
+    let connection: Connection
+    let schema: Schema
+    /// The database when it may be written.
+    let database: LocalDatabase?
+    let now: Timestamp
+    let environment: Environment
+
+    init(connection: Connection, schema: Schema, database: LocalDatabase?, now: Timestamp, environment: Environment) {
+        self.connection = connection
+        self.schema = schema
+        self.database = database
+        self.now = now
+        self.environment = environment
+    }
+}
+
+/// A read transaction.
+public struct ReadTransaction: ReadingTransaction, ~Copyable {
+    public let context: TransactionContext
+}
+
+/// A write transaction: its changes and their operations commit together, or not at all.
+public struct WriteTransaction: ReadingTransaction, ~Copyable {
+    public let context: TransactionContext
+}
+
+/// One row of a query: its values by column name, in the order selected.
+public struct QueryRow: Equatable, Sendable {
+    /// The columns' names.
+    public let columns: [String]
+    /// The values, one for each column.
+    public let values: [Value]
+
+    /// The value of the first column called `name`, or `nil` when there is none.
+    public subscript(name: String) -> Value? {
+        columns.firstIndex(of: name).map { values[$0] }
+    }
+}
+
+extension ReadingTransaction where Self: ~Copyable {
+    /// The rows of a query; `?` in `sql` stand for `arguments`, which are always bound.
+    ///
+    /// - Throws: ``FieldpostError/Code/notReadOnly`` for SQL that would write; `StoreError` for faulty SQL.
+    public func query(_ sql: String, _ arguments: [Value] = []) throws -> [QueryRow] {
+        guard try context.connection.isReadOnly(sql) else {
+            throw FieldpostError(.notReadOnly, "A query may not write; use execute in a write transaction.")
+        }
+        let columns = try context.connection.columns(of: sql)
+        return try context.connection.query(sql, arguments).map { QueryRow(columns: columns, values: $0) }
+    }
+}
+
+extension WriteTransaction {
+    private var database: LocalDatabase {
+        guard let database = context.database else { preconditionFailure("a write transaction has a database") }
+        return database
+    }
+
+    /// Runs SQL: one statement with `arguments`, or several without.
+    ///
+    /// - Returns: how many rows changed, without those of triggers.
+    /// - Throws: ``FieldpostError`` for what a constraint refuses; `StoreError` for faulty SQL.
+    @discardableResult
+    public func execute(_ sql: String, _ arguments: [Value] = []) throws -> Int {
+        try SQLGuard.check(sql)
+        // Text made by SQL rather than bound may be no UTF-8; see Capture.
+        try context.connection.run("UPDATE fieldpost_session SET trusted = 0 WHERE id = 1")
+        do {
+            if arguments.isEmpty {
+                let before = context.connection.totalChanges
+                try context.connection.execute(sql)
+                return context.connection.totalChanges == before ? 0 : context.connection.changes
+            }
+            try context.connection.run(sql, arguments)
+            return context.connection.changes
+        } catch {
+            throw FieldpostError(error) ?? error
+        }
+    }
+
+    /// Inserts a row of wire values; columns left out take their default.
+    ///
+    /// - Returns: the row's key, made here (a version 7 UUID) when `row` is `nil`.
+    @discardableResult
+    public func create(_ table: String, row: String? = nil, set: JSONObject) throws -> String {
+        let table = try database.table(table)
+        let key = try self.key(row, set[table.key], table)
+        var set = set
+        set[table.key] = .string(key)
+        let (columns, values) = try bound(set, table)
+        let names = columns.map(quoted).joined(separator: ", ")
+        try change(
+            "INSERT INTO \(quoted(table.name)) (\(names)) VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))",
+            values)
+        return key
+    }
+
+    /// Changes columns of a row, by wire values.
+    ///
+    /// - Throws: ``FieldpostError/Code/rowMissing`` when there is no such row.
+    public func update(_ table: String, row: String, set: JSONObject) throws {
+        let table = try database.table(table)
+        let key = try self.key(row, nil, table)
+        let (columns, values) = try bound(set, table)
+        if columns.contains(table.key), set[table.key] != .string(key) {
+            throw FieldpostError(.type, "The key of a row does not change; create a new row.", names: [table.key])
+        }
+        if columns.isEmpty { return try require(key, table) }
+        let list = columns.map { "\(quoted($0)) = ?" }.joined(separator: ", ")
+        try change("UPDATE \(quoted(table.name)) SET \(list) WHERE \(quoted(table.key)) = ?", values + [.text(key)])
+        if context.connection.changes == 0 { throw missing(table) }
+    }
+
+    /// Removes a row.
+    ///
+    /// - Throws: ``FieldpostError/Code/rowMissing`` when there is no such row.
+    public func delete(_ table: String, row: String) throws {
+        let table = try database.table(table)
+        let key = try self.key(row, nil, table)
+        try change("DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?", [.text(key)])
+        if context.connection.changes == 0 { throw missing(table) }
+    }
+
+    /// The ids of the operations this transaction has recorded so far, in order.
+    public func operations() throws -> [OperationID] {
+        let group = try context.connection.scalar("SELECT grp FROM fieldpost_session") ?? .null
+        return try context.connection.query("SELECT id FROM fieldpost_outbox WHERE seq >= ? ORDER BY seq", group)
+            .compactMap { $0[0].text.map { OperationID(stored: $0) } }
+    }
+
+    private func change(_ sql: String, _ arguments: [Value]) throws {
+        do { try context.connection.run(sql, arguments) } catch { throw FieldpostError(error) ?? error }
+    }
+
+    private func key(_ row: String?, _ member: JSON?, _ table: Table) throws -> String {
+        let given = row ?? member?.string
+        guard let column = table.column(table.key), let given else {
+            var random = context.environment.random
+            return UUIDText.version7(at: context.now, using: &random)
+        }
+        do {
+            return try column.value(from: .string(given)).text ?? given
+        } catch {
+            throw FieldpostError(.type, "\(table.name).\(table.key): \(error.message).", names: [table.key])
+        }
+    }
+
+    private func bound(_ set: JSONObject, _ table: Table) throws(FieldpostError) -> ([String], [Value]) {
+        var columns: [String] = []
+        var values: [Value] = []
+        for member in set.members {
+            guard let column = table.column(member.name) else {
+                throw FieldpostError(
+                    .unknownColumn, "\(table.name) has no column \(member.name).", names: [member.name])
+            }
+            do {
+                values.append(try column.value(from: member.value))
+            } catch {
+                throw FieldpostError(.type, "\(table.name).\(column.name): \(error.message).", names: [column.name])
+            }
+            columns.append(column.name)
+        }
+        return (columns, values)
+    }
+
+    private func require(_ key: String, _ table: Table) throws {
+        let found = try context.connection.scalar(
+            "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?", .text(key))
+        if found == nil { throw missing(table) }
+    }
+
+    private func missing(_ table: Table) -> FieldpostError {
+        FieldpostError(.rowMissing, "\(table.name) has no row with this key.")
+    }
+}
+
+/// Keeps an app's SQL away from what would break capture.
+enum SQLGuard {
+    /// Refuses transactions of its own, and Fieldpost's tables.
+    static func check(_ sql: String) throws(FieldpostError) {
+        let words = sql.split(maxSplits: 3, whereSeparator: { !($0.isLetter || $0 == "_") }).map { $0.lowercased() }
+        if let first = words.first, ["begin", "commit", "end", "rollback", "savepoint", "release"].contains(first) {
+            throw FieldpostError(.usage, "A write is one transaction already; leave out \(first.uppercased()).")
+        }
+        if sql.lowercased().contains("fieldpost_") {
+            throw FieldpostError(.reservedTable, "Tables called fieldpost_… belong to Fieldpost; the app does not write them.")
+        }
+    }
+}

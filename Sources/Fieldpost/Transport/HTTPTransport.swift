@@ -1,0 +1,79 @@
+public import FieldpostCore
+internal import FieldpostGzip
+public import Foundation
+
+#if canImport(FoundationNetworking)
+    internal import FoundationNetworking
+#endif
+
+/// Speaks to a Fieldpost server over HTTP, by `URLSession`.
+///
+/// It follows no redirect, keeps no cookie and no cache, and gives up when no byte has moved for a while; a slow link
+/// that still moves is never cut off.
+public final class HTTPTransport: Transport {
+    /// How the transport behaves.
+    public struct Settings: Sendable {
+        /// How long a request may go without a byte moving.
+        public var stall = Duration.seconds(8)
+        /// Bodies longer than this are compressed.
+        public var compressAbove = 1_024
+        /// Rows asked for in one page.
+        public var pageLimit = WireLimits.rowsPerPage
+
+        /// The defaults.
+        public init() {}
+    }
+
+    private let base: URL
+    private let settings: Settings
+    private let loader: Loader
+
+    /// A transport to the server at `server`, such as `https://sync.example.com`.
+    public init(server: URL, settings: Settings = Settings(), environment: Environment = .live) {
+        base = server
+        self.settings = settings
+        loader = Loader(stall: settings.stall, sleep: environment.sleep)
+    }
+
+    deinit { loader.invalidate() }
+
+    public func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure) -> PushResponse {
+        var request = request("v1/push", [], context)
+        request.httpMethod = "POST"
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        if push.body.count > settings.compressAbove {
+            request.setValue("gzip", forHTTPHeaderField: "Content-Encoding")
+            request.httpBody = Data(Gzip.compress(push.body))
+        } else {
+            request.httpBody = Data(push.body)
+        }
+        return try AnswerTable.push(try await loader.load(request), now: context.now)
+    }
+
+    public func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
+        var query = [URLQueryItem(name: "limit", value: "\(settings.pageLimit)")]
+        if let cursor { query.append(URLQueryItem(name: "cursor", value: cursor)) }
+        return try AnswerTable.pull(try await loader.load(request("v1/pull", query, context)), now: context.now)
+    }
+
+    public func probe(_ context: RequestContext) async -> Bool {
+        let nonce = String(context.nonce, radix: 16)
+        var anonymous = context
+        anonymous.token = nil
+        let request = request("v1/probe", [URLQueryItem(name: "nonce", value: nonce)], anonymous)
+        guard let answer = try? await loader.load(request) else { return false }
+        return AnswerTable.probe(answer, nonce: nonce)
+    }
+
+    private func request(_ path: String, _ query: [URLQueryItem], _ context: RequestContext) -> URLRequest {
+        var url = base.appending(path: path)
+        if !query.isEmpty { url.append(queryItems: query) }
+        var request = URLRequest(url: url)
+        if let token = context.token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        request.setValue(context.device, forHTTPHeaderField: "Fieldpost-Device")
+        request.setValue("\(context.schema)", forHTTPHeaderField: "Fieldpost-Schema")
+        request.setValue("\(WireLimits.protocolVersion)", forHTTPHeaderField: "Fieldpost-Protocol")
+        request.setValue("application/json", forHTTPHeaderField: "Accept")
+        return request
+    }
+}

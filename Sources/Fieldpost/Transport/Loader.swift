@@ -1,0 +1,157 @@
+internal import FieldpostCore
+internal import Foundation
+
+#if canImport(FoundationNetworking)
+    internal import FoundationNetworking
+#endif
+
+/// One `URLSession` with its traps closed.
+///
+/// On Linux a session can hang without its own timeouts firing (a 401 that offers Basic), follows redirects with
+/// credentials but without the body, and reports most failures alike. So redirects are refused, a watchdog of our own
+/// ends what no longer moves, and whatever is not a whole HTTP answer is `unreachable`.
+final class Loader: NSObject, Sendable {
+    private let stall: Duration
+    private let sleep: @Sendable (Duration) async throws -> Void
+    private let exchanges = Exchanges()
+    private let session: URLSession
+
+    init(stall: Duration, sleep: @escaping @Sendable (Duration) async throws -> Void) {
+        self.stall = stall
+        self.sleep = sleep
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpCookieStorage = nil
+        configuration.urlCache = nil
+        configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+        // The watchdog decides; this is only the last resort, far beyond it.
+        configuration.timeoutIntervalForRequest = 300
+        session = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: nil)
+    }
+
+    func invalidate() { session.invalidateAndCancel() }
+
+    func load(_ request: URLRequest) async throws(ExchangeFailure) -> HTTPAnswer {
+        let task = session.dataTask(with: request)
+        let exchange = Exchange()
+        exchanges.add(exchange, task.taskIdentifier)
+        // The watchdog belongs to this request alone and ends with it.
+        let (stall, sleep) = (stall, sleep)
+        let watchdog = Task {
+            var seen = -1
+            while !exchange.isDone {
+                let moved = exchange.moved
+                if moved == seen {
+                    exchange.finish(.failure(.unreachable("no byte moved for \(stall)")))
+                    break
+                }
+                seen = moved
+                try await sleep(stall)
+            }
+        }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                exchange.wait(continuation)
+                task.resume()
+            }
+        } onCancel: {
+            exchange.finish(.failure(.unreachable("the request was cancelled")))
+        }
+        watchdog.cancel()
+        exchanges.remove(task.taskIdentifier)
+        // Only what is still running: cancelling a task whose answer is being handled has deadlocked on Linux.
+        if task.state == .running { task.cancel() }
+        return try result.get()
+    }
+}
+
+/// One request and what came back so far.
+private final class Exchange: @unchecked Sendable {
+    // Safe because: every access is under the lock.
+    private let lock = NSLock()
+    private var continuation: CheckedContinuation<Result<HTTPAnswer, ExchangeFailure>, Never>?
+    private var result: Result<HTTPAnswer, ExchangeFailure>?
+    private var body: [UInt8] = []
+    private var steps = 0
+
+    var isDone: Bool { lock.withLock { result != nil } }
+    /// Grows whenever a byte moves.
+    var moved: Int { lock.withLock { steps } }
+
+    func progressed() { lock.withLock { steps += 1 } }
+
+    func append(_ data: Data) {
+        let isTooLong = lock.withLock {
+            steps += 1
+            body.append(contentsOf: data)
+            return body.count > WireLimits.pageBytes
+        }
+        if isTooLong { finish(.failure(.unreachable("the answer is longer than any answer may be"))) }
+    }
+
+    func takeBody() -> [UInt8] { lock.withLock { body } }
+
+    func wait(_ continuation: CheckedContinuation<Result<HTTPAnswer, ExchangeFailure>, Never>) {
+        let early = lock.withLock {
+            if result == nil { self.continuation = continuation }
+            return result
+        }
+        if let early { continuation.resume(returning: early) }
+    }
+
+    /// The first result counts.
+    func finish(_ result: Result<HTTPAnswer, ExchangeFailure>) {
+        let waiting = lock.withLock {
+            guard self.result == nil else { return CheckedContinuation<Result<HTTPAnswer, ExchangeFailure>, Never>?.none }
+            self.result = result
+            defer { continuation = nil }
+            return continuation
+        }
+        waiting?.resume(returning: result)
+    }
+}
+
+/// The session's delegate: hands what arrives to the exchange it belongs to.
+private final class Exchanges: NSObject, URLSessionDataDelegate, @unchecked Sendable {
+    // Safe because: every access is under the lock.
+    private let lock = NSLock()
+    private var byTask: [Int: Exchange] = [:]
+
+    func add(_ exchange: Exchange, _ task: Int) { lock.withLock { byTask[task] = exchange } }
+    func remove(_ task: Int) { lock.withLock { byTask[task] = nil } }
+    private func exchange(_ task: URLSessionTask) -> Exchange? { lock.withLock { byTask[task.taskIdentifier] } }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        exchange(dataTask)?.append(data)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) {
+        exchange(task)?.progressed()
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        guard let exchange = exchange(task) else { return }
+        if let error {
+            let underlying = (error as NSError).userInfo[NSUnderlyingErrorKey] as? any Error
+            exchange.finish(.failure(.unreachable((underlying ?? error).localizedDescription)))
+        } else if let response = task.response as? HTTPURLResponse {
+            var headers: [String: String] = [:]
+            for (name, value) in response.allHeaderFields {
+                if let name = name as? String, let value = value as? String { headers[name] = value }
+            }
+            exchange.finish(
+                .success(HTTPAnswer(status: response.statusCode, headers: headers, body: exchange.takeBody())))
+        } else {
+            exchange.finish(.failure(.unreachable("no HTTP answer")))
+        }
+    }
+}
