@@ -68,19 +68,20 @@ struct OperationLog {
     }
 
     /// Notes that the device was here.
-    func noteDevice(highestSeq: Int64) throws {
+    func noteDevice(highestSeq: Int64, cursor: Int64? = nil) throws {
         guard let device else { return }
         try connection.run(
             """
-            INSERT INTO fieldpost_devices (id, last_seen, schema, seq, token) VALUES (?, ?, ?, ?, ?) \
+            INSERT INTO fieldpost_devices (id, last_seen, schema, seq, token, cursor) VALUES (?, ?, ?, ?, ?, ?) \
             ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, schema = excluded.schema, \
-            seq = max(seq, excluded.seq), token = excluded.token
+            seq = max(seq, excluded.seq), token = excluded.token, cursor = coalesce(excluded.cursor, cursor)
             """,
             .text(device.id),
             .integer(now.milliseconds),
             device.schema.map { .integer(Int64($0)) } ?? .null,
             .integer(highestSeq),
-            .text(credential.tokenID)
+            .text(credential.tokenID),
+            cursor.map(Value.integer) ?? .null
         )
     }
 }

@@ -177,13 +177,20 @@ package struct Feed {
             .integer(Int64(Feed.settledPerPage + 1))
         )
         if rows.count > Feed.settledPerPage { end = (rows[Feed.settledPerPage][0].integer ?? end) - 1 }
-        return try rows.compactMap { row in
-            guard let version = row[0].integer, version <= end, let text = row[1].text else { return nil }
+        var settled: [(version: Int64, result: OperationResult)] = []
+        var bytes = 0
+        for row in rows {
+            guard let version = row[0].integer, version <= end, let text = row[1].text else { break }
+            if bytes > Feed.pageBytes {
+                end = version - 1
+                break
+            }
             var result = try OperationResult(json: JSON(text: text, maxDepth: 128))
-            // The page itself brings the row.
-            if result.status == .applied { result.row = nil }
-            return (version, result)
+            // The page itself brings the row of what was applied; a conflict's row may be all there is.
+            if result.status == .applied { result.row = nil } else { bytes += text.utf8.count }
+            settled.append((version, result))
         }
+        return settled
     }
 }
 

@@ -126,17 +126,18 @@ public final class SQLiteServer: Sendable {
     {
         let store = try await tenants.store(credential.tenant)
         let now = environment.now
-        let body = try await store.readers.read { connection in
-            try store.core.page(
+        let (body, next) = try await store.readers.read { connection in
+            let page = try store.core.page(
                 cursor: cursor,
                 limit: limit,
                 on: connection,
                 credential: credential,
                 device: device,
                 now: now
-            ).bytes()
+            )
+            return (page.bytes(), page.cursor)
         }
-        store.saw(device, credential: credential, at: now)
+        store.saw(device, credential: credential, cursor: store.core.version(of: next), at: now)
         return body
     }
 

@@ -127,6 +127,9 @@ package struct ServerCore: Sendable {
         return try feed.page(cursor: cursor, limit: limit, device: device, now: now)
     }
 
+    /// How far a device has read that was given `cursor`.
+    func version(of cursor: String) -> Int64? { Cursor(cursor, key: signingKey)?.version }
+
     // MARK: What became of operations
 
     /// Answers `POST /v1/operations/status` inside the caller's transaction, which writes only for `void`.

@@ -5,6 +5,8 @@ internal import FieldpostSQLite
 final class TenantStore: Sendable {
     /// Readers of one file: a page is read in milliseconds, and each reader costs a thread and a cache.
     private static let readers = 4
+    /// Devices remembered between two commits; further ones are noted when they come again.
+    private static let maxSightings = 10_000
 
     let core: ServerCore
     let commits: GroupCommit
@@ -43,12 +45,15 @@ final class TenantStore: Sendable {
     }
 
     /// Remembers a pull; it is written with the next push, so that reading costs no commit of its own.
-    func saw(_ device: Device?, credential: Credential, at now: Timestamp) {
+    func saw(_ device: Device?, credential: Credential, cursor: Int64?, at now: Timestamp) {
         guard let device else { return }
-        seen.withLock { $0[device.id] = Sighting(device: device, credential: credential, at: now) }
+        let sighting = Sighting(device: device, credential: credential, cursor: cursor, at: now)
+        seen.withLock { seen in
+            if seen.count < TenantStore.maxSightings || seen[device.id] != nil { seen[device.id] = sighting }
+        }
     }
 
-    /// Writes what ``saw(_:credential:at:)`` remembered, inside the caller's transaction.
+    /// Writes what ``saw(_:credential:cursor:at:)`` remembered, inside the caller's transaction.
     func writeSightings(on connection: Connection) throws {
         let sightings = seen.withLock { seen in
             defer { seen = [:] }
@@ -61,7 +66,7 @@ final class TenantStore: Sendable {
                 device: sighting.device,
                 now: sighting.at
             )
-            try log.noteDevice(highestSeq: 0)
+            try log.noteDevice(highestSeq: 0, cursor: sighting.cursor)
         }
     }
 

@@ -10,7 +10,7 @@ struct SchemaUpgrade {
     let from: Schema?
     let to: Schema
 
-    /// Upgrades, and returns the tables whose rows a migration may have changed.
+    /// Upgrades, and returns the tables whose rows or scopes may have changed.
     func run() throws -> Set<String> {
         // Triggers name columns and tables that are about to change; the caller builds the new ones.
         try dropTriggers()
@@ -25,9 +25,15 @@ struct SchemaUpgrade {
                 "A row of \(row[0].text ?? "a table") refers to a row that is not there; correct it first."
             )
         }
-        return Set(
-            to.tables.map(\.name).filter { name in migrations.contains { SQLWords.of($0).contains(name) } }
-        )
+        let words = migrations.reduce(into: Set<String>()) { $0.formUnion(SQLWords.of($1)) }
+        return Set(to.tables.filter { words.contains($0.name) || scopeChanged($0) }.map(\.name))
+    }
+
+    /// Whether another column, or another parent, decides who sees a table's rows.
+    private func scopeChanged(_ table: Table) -> Bool {
+        guard let from, let old = from.table(table.name) else { return false }
+        return FeedTriggers.scope(of: old, alias: "r", schema: from)
+            != FeedTriggers.scope(of: table, alias: "r", schema: to)
     }
 
     private func dropTriggers() throws {

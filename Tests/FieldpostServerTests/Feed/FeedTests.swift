@@ -161,6 +161,32 @@ import Testing
         } while cursor != nil
     }
 
+    @Test func `a page of many results is cut where they end`() throws {
+        let shop = try Shop()
+        let note = shop.note(1)
+        let likes = (1...2_500).map { _ in
+            var like = shop.operation("notes", 1, .update)
+            like.change.inc = ["likes": 1]
+            return like
+        }
+        let all = [note] + likes
+        for start in stride(from: 0, to: all.count, by: 1_000) {
+            try shop.push(groups: all[start..<min(start + 1_000, all.count)].map { [$0] })
+        }
+        var settled: [OperationID] = []
+        var rows: [String] = []
+        var cursor: String?
+        repeat {
+            let page = try shop.pull(cursor, device: Shop.device)
+            settled += page.settled.map(\.id)
+            rows += page.rows
+            cursor = page.more ? page.cursor : nil
+        } while cursor != nil
+
+        #expect(settled == all.map(\.id))
+        #expect(rows == ["1"])
+    }
+
     @Test func `a rejection that left no row behind is settled by the checkpoint`() throws {
         let shop = try Shop()
         try shop.push(shop.note(1))

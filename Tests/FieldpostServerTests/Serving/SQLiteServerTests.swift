@@ -143,8 +143,8 @@ import Testing
 
         _ = try await server.push(body(note(1)), credential: Shop.everywhere, device: nil)
 
-        let row = try Connection(path: path, mode: .readOnly).query("SELECT id, token FROM fieldpost_devices")
-        #expect(row == [[.text(device.id), "t-1"]])
+        let row = try Connection(path: path, mode: .readOnly).query("SELECT id, token, cursor FROM fieldpost_devices")
+        #expect(row == [[.text(device.id), "t-1", 0]])
         await server.close()
     }
 

@@ -166,6 +166,21 @@ import Testing
         #expect(refusal(schema(2, [title])) == .newerFormat)
     }
 
+    @Test func `a table that gets a scope is no longer everybody's`() throws {
+        let branch = Column("branch_id", .text)
+        let shop = try open(schema(1, [branch]))
+        _ = try write(shop, 1, ["branch_id": "B1"])
+        let cursor = try shop.pull(as: Shop.second).cursor
+        shop.connection.close()
+        var newer = schema(2, [branch])
+        newer.tables[0].scope = .column("branch_id")
+
+        let upgraded = try open(newer)
+
+        #expect(try upgraded.pull(cursor, as: Shop.second).rows == ["-1 scope"])
+        #expect(try upgraded.pull(as: Shop.first).rows == ["1"])
+    }
+
     @Test func `a column that vanished without a migration is refused`() throws {
         try open(schema(1, [title, Column("n", .integer)])).connection.close()
 
