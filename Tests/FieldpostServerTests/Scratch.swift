@@ -24,3 +24,25 @@ final class CountingRandom: @unchecked Sendable {
         }
     }
 }
+
+/// Opens once; threads wait for it by blocking, tasks without.
+final class Gate: @unchecked Sendable {
+    // Safe because: the condition guards the flag.
+    private let condition = NSCondition()
+    private var isOpen = false
+
+    func open() {
+        condition.withLock {
+            isOpen = true
+            condition.broadcast()
+        }
+    }
+
+    func wait() {
+        condition.withLock { while !isOpen { condition.wait() } }
+    }
+
+    func opened() async {
+        while !condition.withLock({ isOpen }) { await Task.yield() }
+    }
+}

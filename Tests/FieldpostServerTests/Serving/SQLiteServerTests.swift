@@ -143,7 +143,9 @@ import Testing
 
         _ = try await server.push(body(note(1)), credential: Shop.everywhere, device: nil)
 
-        let row = try Connection(path: path, mode: .readOnly).query("SELECT id, token, cursor FROM fieldpost_devices")
+        let row = try Connection(path: path, mode: .readOnly).query(
+            "SELECT id, token, cursor FROM fieldpost_devices"
+        )
         #expect(row == [[.text(device.id), "t-1", 0]])
         await server.close()
     }
