@@ -16,7 +16,8 @@ package enum FieldpostTool {
 
     /// Runs the process's own arguments on its own streams; returns its exit code.
     @concurrent package static func main() async -> Int32 {
-        await run(Array(CommandLine.arguments.dropFirst()), on: .process()).code
+        Heap.keepFreedMemory()
+        return await run(Array(CommandLine.arguments.dropFirst()), on: .process()).code
     }
 
     /// Runs `arguments` on `console`.
