@@ -15,6 +15,9 @@ final class SimulatedDevice {
     var exchange: Exchange?
     var workingBatch: Int?
     var isOnline = true
+    private var incarnation = 0
+    /// The process, as the lease names it.
+    var owner: String { "\(name)/\(incarnation)" }
     /// The operations of every write that returned to the user, less those the server has settled.
     private(set) var unsettled: Set<String> = []
     /// What the user was told was added to each counter.
@@ -54,6 +57,7 @@ final class SimulatedDevice {
         database.connection.close()
         run = nil
         exchange = nil
+        incarnation += 1
         database = try Self.open(path, schema, now, &random)
     }
 

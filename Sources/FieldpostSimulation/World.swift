@@ -129,7 +129,8 @@ final class World {
         let run = try device.living(killedAfter: countdown(3, upTo: 6)) { database -> SyncRun? in
             if isImpatient { try Schedule(database).reset() }
             if try Schedule(database).due(now: now) > now.milliseconds { return nil }
-            return try Lease.acquire(database, owner: device.name, now: now).map { SyncRun(lease: $0, batchLimit: batch) }
+            let lease = try Lease.acquire(database, owner: device.owner, now: now) { $0 == device.owner }
+            return lease.map { SyncRun(lease: $0, batchLimit: batch) }
         }
         guard let run else { return try restart(device, "killed while starting a run") }
         device.run = run
@@ -254,7 +255,7 @@ final class World {
     /// One run over a perfect network; `true` when it found nothing to do.
     private func syncCleanly(_ device: SimulatedDevice) throws -> Bool {
         try Schedule(device.database).reset()
-        guard let lease = try Lease.acquire(device.database, owner: device.name, now: now) else { return false }
+        guard let lease = try Lease.acquire(device.database, owner: device.owner, now: now) else { return false }
         var run = SyncRun(lease: lease)
         let id = try device.database.deviceID()
         while true {

@@ -29,7 +29,7 @@ public actor SyncEngine {
         self.transport = transport
         self.token = token
         settings = SyncRun.Settings()
-        owner = String(store.environment.randomBits(), radix: 16)
+        owner = store.environment.ownerName()
     }
 
     /// How delays after failures are computed.
@@ -112,9 +112,10 @@ public actor SyncEngine {
 
     private func performRun(ignoringBackoff: Bool) async throws -> SyncReport {
         let (owner, settings, batchLimit) = (owner, settings, batchLimit)
+        let isAlive = store.environment.isOwnerAlive
         let started = try await store.writer.perform { db, now, _ -> (SyncRun, String)? in
             if ignoringBackoff { try Schedule(db).reset() } else if try Schedule(db).due(now: now) > now.milliseconds { return nil }
-            guard let lease = try Lease.acquire(db, owner: owner, now: now) else { return nil }
+            guard let lease = try Lease.acquire(db, owner: owner, now: now, isAlive: isAlive) else { return nil }
             return (SyncRun(lease: lease, settings: settings, batchLimit: batchLimit), try db.deviceID())
         }
         guard let (started, device) = started else { return SyncReport(end: .leaseHeld) }

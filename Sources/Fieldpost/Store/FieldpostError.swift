@@ -44,6 +44,8 @@ public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertibl
         public static let unsupported = Code("unsupported")
         /// The file was written by a newer version of the app or of Fieldpost.
         public static let newerFormat = Code("newer_format")
+        /// The file is a database, but none of Fieldpost's.
+        public static let notAStore = Code("not_a_store")
         /// The state of the operation does not allow it.
         public static let wrongState = Code("wrong_state")
     }

@@ -54,6 +54,18 @@ public final class Store: Sendable {
         return Store(path: path, schema: schema, configuration: configuration, writer: writer)
     }
 
+    /// Opens the existing file at `path` by the schema it keeps, for tools that know nothing of the app.
+    ///
+    /// Works beside the app that has the file open.
+    /// - Throws: `StoreError` for a file that is missing or cannot be used; ``FieldpostError/Code/notAStore`` for a
+    ///   database of another program; ``FieldpostError/Code/newerFormat``.
+    public static func open(
+        at path: String, configuration: Configuration = Configuration()
+    ) async throws -> Store {
+        let schema = try await StoreWriter(environment: configuration.environment).storedSchema(path: path)
+        return try await open(at: path, schema: schema, configuration: configuration)
+    }
+
     /// Runs `body` as one transaction, which commits if and only if `body` returns.
     ///
     /// Its changes become one group: the server applies all of them or none.
@@ -101,6 +113,17 @@ package actor StoreWriter {
         var random = environment.random
         database = try LocalDatabase(
             path: path, schema: schema, options: options, now: environment.now(), random: &random)
+    }
+
+    /// The schema that the file at `path` was last opened with.
+    func storedSchema(path: String) throws -> Schema {
+        let connection = try Connection(path: path, mode: .readWrite)
+        defer { connection.close() }
+        let isStore = try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_lease'") != nil
+        guard isStore, let text = try connection.scalar("SELECT value FROM fieldpost_meta WHERE key = 'schema'")?.text else {
+            throw FieldpostError(.notAStore, "The file is no device's store; give the file that the app opens.")
+        }
+        return try Schema(json: Array(text.utf8))
     }
 
     func write<Result: Sendable>(
