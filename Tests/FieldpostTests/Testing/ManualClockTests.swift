@@ -1,3 +1,4 @@
+import Fieldpost
 import FieldpostCore
 import FieldpostTesting
 import Testing
