@@ -105,7 +105,17 @@ class Generator:
         self.in_update = False
         return ", ".join(parts)
 
+    def replacement(self):
+        """Updates that take the place of another row, which random values seldom hit upon."""
+        if self.chance(0.4):
+            return "UPDATE OR REPLACE members SET team = 't0', rank = %d WHERE id = %s" % (
+                self.random.randrange(1, 3), self.key("members"))
+        table = self.pick(["members", "teams"])
+        return "UPDATE OR REPLACE %s SET id = %s WHERE id = %s" % (table, self.key(table), self.key(table))
+
     def update(self, table):
+        if self.chance(0.12):
+            return self.replacement()
         assignments = self.assignments(table)
         where = self.where(table)
         if self.chance(0.2):

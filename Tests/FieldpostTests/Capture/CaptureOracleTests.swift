@@ -120,7 +120,7 @@ enum Oracle {
     /// What the oracle says; nothing when all is well.
     static func run(_ arguments: String...) throws -> String {
         let folder = try Samples.temporaryFolder()
-        FileManager.default.createFile(atPath: folder.path("out"), contents: nil)
+        try Data().write(to: URL(filePath: folder.path("out")))
         let output = try FileHandle(forWritingTo: URL(filePath: folder.path("out")))
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
