@@ -92,7 +92,10 @@ extension FieldpostError {
             self.init(.type, "\(name) needs a value.", names: [column])
         } else if detail.hasPrefix("CHECK") {
             if let range = name.range(ofTypeCheck: ()) {
-                self.init(.type, "\(name[..<range]) is not of its type.", names: [String(name[..<range])])
+                let path = name[..<range]
+                self.init(
+                    .type, "\(path) is not \(name[range...].dropFirst("_is_".count)).",
+                    names: [String(path.split(separator: ".").last ?? path)])
             } else {
                 self.init(.check, "The check \(name) failed.", names: [name])
             }
