@@ -11,6 +11,10 @@ public struct Environment: Sendable {
     public var sleep: @Sendable (Duration) async throws -> Void
     /// A number from the whole range of 64 bits.
     public var randomBits: @Sendable () -> UInt64
+    /// Names this process and one use of it, for ``isOwnerAlive``.
+    var ownerName: @Sendable () -> String = { OwnerName.next() }
+    /// Whether the process of a name that ``ownerName`` gave, here or elsewhere on this machine, may still run.
+    var isOwnerAlive: @Sendable (String) -> Bool = { OwnerName.isAlive($0) }
 
     /// An environment of the given parts.
     public init(
@@ -41,4 +45,18 @@ package struct EnvironmentRandom: RandomNumberGenerator {
     let bits: @Sendable () -> UInt64
 
     package mutating func next() -> UInt64 { bits() }
+}
+
+/// Names for those who send: the process, and a number within it.
+enum OwnerName {
+    static func next() -> String {
+        var system = SystemRandomNumberGenerator()
+        return "\(ProcessInfo.processInfo.processIdentifier)/\(String(system.next() as UInt64, radix: 16))"
+    }
+
+    /// Whether the process still runs. One that may not be asked about counts as running.
+    static func isAlive(_ name: String) -> Bool {
+        guard let process = name.split(separator: "/").first.flatMap({ Int32($0) }), process > 0 else { return true }
+        return kill(process, 0) == 0 || errno != ESRCH
+    }
 }

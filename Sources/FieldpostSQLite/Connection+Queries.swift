@@ -12,6 +12,24 @@ extension Connection {
         while let statement = try script.next(database, persistent: false) { try statement.run() }
     }
 
+    /// Runs every statement of a script that `admit` lets pass.
+    ///
+    /// - Returns: How many rows the statements changed, without those of triggers.
+    /// - Throws: What `admit` throws of a statement, which has then not run, or ``StoreError``.
+    package func execute(_ script: String, admitting admit: (Statement) throws -> Void) throws -> Int {
+        if database.isGuarded { try database.checkUsable() }
+        var script = Script(script)
+        var sum = 0
+        while let statement = try script.next(database, persistent: false) {
+            try admit(statement)
+            let before = totalChanges
+            try statement.run()
+            // A statement that is no write leaves the last one's count.
+            if totalChanges != before { sum += changes }
+        }
+        return sum
+    }
+
     /// Runs one statement to its end and ignores any row.
     ///
     /// - Throws: ``StoreError``; the statement has then changed nothing.

@@ -26,6 +26,10 @@ public final class Statement {
     /// Whether it returns rows and writes nothing.
     public var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 && columnCount > 0 }
 
+    /// Whether it neither returns rows nor writes, as `BEGIN`, `COMMIT`, `ATTACH` and pragmas that set something: it
+    /// changes the connection itself.
+    package var isControl: Bool { sqlite3_stmt_readonly(handle) != 0 && columnCount == 0 }
+
     // MARK: Running
 
     /// Runs to the next row.

@@ -1,1 +1,4 @@
 internal import FieldpostCLI
+internal import Foundation
+
+exit(await FieldpostTool.main())

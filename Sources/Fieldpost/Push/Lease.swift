@@ -13,13 +13,18 @@ package struct Lease: Equatable, Sendable {
     package static let milliseconds: Int64 = 60_000
 
     /// Takes the lease for `owner`, or returns `nil` while another's has not run out.
-    package static func acquire(_ db: LocalDatabase, owner: String, now: Timestamp) throws -> Lease? {
+    ///
+    /// - Parameter isAlive: whether an owner's process may still run; a dead one's lease is free at once, so that an app
+    ///   that was killed and started again goes on without waiting.
+    package static func acquire(
+        _ db: LocalDatabase, owner: String, now: Timestamp, isAlive: (String) -> Bool = { _ in true }
+    ) throws -> Lease? {
         try db.connection.transaction(.immediate) {
             let row = try db.connection.query("SELECT owner, expires_at, fence FROM fieldpost_lease")[0]
             let expiry = row[1].integer ?? 0
             // An expiry further away than a lease can last comes from a clock that was set back since.
             let isHeld = expiry > now.milliseconds && expiry <= now.milliseconds + milliseconds
-            if let holder = row[0].text, holder != owner, isHeld { return nil }
+            if let holder = row[0].text, holder != owner, isHeld, isAlive(holder) { return nil }
             let fence = (row[2].integer ?? 0) + 1
             try db.connection.run(
                 "UPDATE fieldpost_lease SET owner = ?, fence = ?, expires_at = ?, on_wire = '[]'",

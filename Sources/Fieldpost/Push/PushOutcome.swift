@@ -147,10 +147,12 @@ package struct PushOutcome {
             if pending.isEmpty { try state.rebuild() }
         } else if let row = result.row {
             _ = try state.take(row, version: version, pending: pending)
-        } else {
+        } else if pending.isEmpty, !table.hasSpellings {
             // The server has what the device shows: nothing to write but what it is called.
-            let base = pending.isEmpty ? nil : Merge.apply(try entry.operation(table), to: known.base, table: table)
-            try state.store(version: version, base: base, isDeleted: entry.action == "delete")
+            try state.store(version: version, base: nil, isDeleted: entry.action == "delete")
+        } else {
+            let row = Merge.apply(try entry.operation(table), to: known.base, table: table)
+            _ = try state.take(row, version: version, pending: pending)
         }
         try release(by: entry.id)
     }
@@ -289,6 +291,12 @@ package struct PushOutcome {
             summary.waiting += db.connection.changes
         }
     }
+}
+
+extension Table {
+    /// Whether one value can be written in several ways (a set in any order, JSON with white space), so that the
+    /// device may show another text than the server has.
+    fileprivate var hasSpellings: Bool { columns.contains { $0.type == .set || $0.type == .json } }
 }
 
 extension PushBatch {

@@ -76,6 +76,17 @@ public struct SyncStatus: Equatable, Sendable {
         }
     }
 
+    /// The status as programs read it.
+    public var json: JSONObject {
+        let error: JSON = lastError.map { ["code": .string($0.code), "message": .string($0.message)] } ?? .null
+        return [
+            "state": .string(state.rawValue), "local": .integer(Int64(local)), "pending": .integer(Int64(pending)),
+            "inFlight": .integer(Int64(inFlight)), "held": .integer(Int64(held)), "failed": .integer(Int64(failed)),
+            "conflicts": .integer(Int64(conflicts)), "sentence": .string(sentence),
+            "last_sync_ms": lastSync.map { .integer($0.milliseconds) } ?? .null, "last_error": error,
+        ]
+    }
+
     private func changes(_ count: Int) -> String { count == 1 ? "1 change" : "\(count) changes" }
 }
 

@@ -1,6 +1,6 @@
 package import FieldpostSQLite
 
-/// A failure that Fieldpost itself reports; SQLite's are ``FieldpostSQLite/StoreError``.
+/// A failure that Fieldpost itself reports; SQLite's are `StoreError`.
 ///
 /// Branch on ``code``: it is the same word in device lines, in `--json` and in the table of codes in the documentation.
 public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -44,6 +44,8 @@ public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertibl
         public static let unsupported = Code("unsupported")
         /// The file was written by a newer version of the app or of Fieldpost.
         public static let newerFormat = Code("newer_format")
+        /// The file is a database, but none of Fieldpost's.
+        public static let notAStore = Code("not_a_store")
         /// The state of the operation does not allow it.
         public static let wrongState = Code("wrong_state")
     }

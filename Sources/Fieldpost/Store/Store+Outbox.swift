@@ -19,11 +19,34 @@ extension Store {
 
     /// The unsettled operations, oldest first, at most `limit`.
     ///
-    /// - Parameter state: only those that stand there.
-    public func outbox(_ state: OutboxItem.State? = nil, limit: Int = 1_000) async throws -> [OutboxItem] {
+    /// - Parameters:
+    ///   - state: only those that stand there.
+    ///   - seq: only those after this place, to read a long outbox piece by piece.
+    public func outbox(
+        _ state: OutboxItem.State? = nil, after seq: Int64 = 0, limit: Int = 1_000
+    ) async throws -> [OutboxItem] {
         let schema = schema
         return try await read { transaction in
-            try OutboxReader(connection: transaction.context.connection, schema: schema).items(state, limit: limit)
+            try OutboxReader(connection: transaction.context.connection, schema: schema)
+                .items(state, after: seq, limit: limit)
+        }
+    }
+
+    /// One unsettled operation; `nil` when there is none with this id.
+    public func outboxItem(_ operation: OperationID) async throws -> OutboxItem? {
+        let schema = schema
+        return try await read { transaction in
+            try OutboxReader(connection: transaction.context.connection, schema: schema).item(operation)
+        }
+    }
+
+    /// The edits that lost and wait to be settled, oldest first.
+    public func conflicts() async throws -> [ConflictItem] {
+        let schema = schema
+        return try await read { transaction in
+            try transaction.context.connection.query(
+                "SELECT id, operation, tbl, row, mine, theirs, at FROM fieldpost_conflicts ORDER BY id"
+            ).map { ConflictItem($0, schema: schema) }
         }
     }
 
@@ -83,9 +106,25 @@ struct OutboxReader {
     let connection: Connection
     let schema: Schema
 
-    func items(_ state: OutboxItem.State?, limit: Int) throws -> [OutboxItem] {
-        let onWire = Set(
-            try connection.query("SELECT value FROM json_each((SELECT on_wire FROM fieldpost_lease))").compactMap { $0[0].integer })
+    func item(_ operation: OperationID) throws -> OutboxItem? {
+        let onWire = try onWire()
+        let statement = try connection.statement("SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE id = ?")
+        try statement.bind(1, operation.text)
+        defer { statement.reset() }
+        return try statement.step() ? item(OutboxEntry(statement), onWire) : nil
+    }
+
+    private func onWire() throws -> Set<Int64> {
+        let sql = "SELECT value FROM json_each((SELECT on_wire FROM fieldpost_lease))"
+        return Set(try connection.query(sql).compactMap { $0[0].integer })
+    }
+
+    private func item(_ entry: OutboxEntry, _ onWire: Set<Int64>) -> OutboxItem {
+        OutboxItem(entry, isOnWire: entry.state == .pending && onWire.contains(entry.seq), schema: schema)
+    }
+
+    func items(_ state: OutboxItem.State?, after seq: Int64, limit: Int) throws -> [OutboxItem] {
+        let onWire = try onWire()
         let condition =
             switch state {
             case nil: "1"
@@ -94,13 +133,12 @@ struct OutboxReader {
             case .failed: "state >= 2 AND state = 3"
             }
         let statement = try connection.statement(
-            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE \(condition) ORDER BY seq")
+            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE \(condition) AND seq > ? ORDER BY seq")
+        try statement.bind(1, seq)
         defer { statement.reset() }
         var items: [OutboxItem] = []
         while items.count < limit, try statement.step() {
-            let entry = OutboxEntry(statement)
-            let item = OutboxItem(
-                entry, isOnWire: entry.state == .pending && onWire.contains(entry.seq), schema: schema)
+            let item = item(OutboxEntry(statement), onWire)
             if state == nil || item.state == state { items.append(item) }
         }
         return items

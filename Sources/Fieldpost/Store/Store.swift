@@ -13,7 +13,7 @@ public import FieldpostSQLite
 public final class Store: Sendable {
     /// How a store is opened.
     public struct Configuration: Sendable {
-        /// Whether a commit waits for the disk; ``Synchronous/full`` loses nothing at a power cut.
+        /// Whether a commit waits for the disk; `Synchronous.full` loses nothing at a power cut.
         public var synchronous = Synchronous.full
         /// Connections that read at once, at most.
         public var readers = 4
@@ -44,7 +44,7 @@ public final class Store: Sendable {
 
     /// Opens the file at `path`, creating it, its tables and its triggers where they are missing.
     ///
-    /// - Throws: ``SchemaError`` for a schema that cannot work; ``FieldpostError/Code/newerFormat`` for a file of a
+    /// - Throws: `SchemaError` for a schema that cannot work; ``FieldpostError/Code/newerFormat`` for a file of a
     ///   newer app, which is left untouched; `StoreError` for a file that cannot be used, saying why.
     public static func open(
         at path: String, schema: Schema, configuration: Configuration = Configuration()
@@ -52,6 +52,18 @@ public final class Store: Sendable {
         let writer = StoreWriter(environment: configuration.environment)
         try await writer.open(path: path, schema: schema, configuration: configuration)
         return Store(path: path, schema: schema, configuration: configuration, writer: writer)
+    }
+
+    /// Opens the existing file at `path` by the schema it keeps, for tools that know nothing of the app.
+    ///
+    /// Works beside the app that has the file open.
+    /// - Throws: `StoreError` for a file that is missing or cannot be used; ``FieldpostError/Code/notAStore`` for a
+    ///   database of another program; ``FieldpostError/Code/newerFormat``.
+    public static func open(
+        at path: String, configuration: Configuration = Configuration()
+    ) async throws -> Store {
+        let schema = try await StoreWriter(environment: configuration.environment).storedSchema(path: path)
+        return try await open(at: path, schema: schema, configuration: configuration)
     }
 
     /// Runs `body` as one transaction, which commits if and only if `body` returns.
@@ -101,6 +113,17 @@ package actor StoreWriter {
         var random = environment.random
         database = try LocalDatabase(
             path: path, schema: schema, options: options, now: environment.now(), random: &random)
+    }
+
+    /// The schema that the file at `path` was last opened with.
+    func storedSchema(path: String) throws -> Schema {
+        let connection = try Connection(path: path, mode: .readWrite)
+        defer { connection.close() }
+        let isStore = try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_lease'") != nil
+        guard isStore, let text = try connection.scalar("SELECT value FROM fieldpost_meta WHERE key = 'schema'")?.text else {
+            throw FieldpostError(.notAStore, "The file is no device's store; give the file that the app opens.")
+        }
+        return try Schema(json: Array(text.utf8))
     }
 
     func write<Result: Sendable>(

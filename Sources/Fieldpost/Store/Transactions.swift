@@ -71,7 +71,7 @@ extension WriteTransaction {
 
     /// Runs SQL: one statement with `arguments`, or several without.
     ///
-    /// - Returns: how many rows changed, without those of triggers.
+    /// - Returns: how many rows all the statements changed, without those of triggers.
     /// - Throws: ``FieldpostError`` for what a constraint refuses; `StoreError` for faulty SQL.
     @discardableResult
     public func execute(_ sql: String, _ arguments: [Value] = []) throws -> Int {
@@ -79,14 +79,14 @@ extension WriteTransaction {
         // Text made by SQL rather than bound may be no UTF-8; see Capture.
         try context.connection.run("UPDATE fieldpost_session SET trusted = 0 WHERE id = 1")
         do {
-            if arguments.isEmpty {
-                let before = context.connection.totalChanges
-                try context.connection.execute(sql)
-                return context.connection.totalChanges == before ? 0 : context.connection.changes
-            }
-            try context.connection.run(sql, arguments)
-            return context.connection.changes
-        } catch {
+            if arguments.isEmpty { return try context.connection.execute(sql, admitting: SQLGuard.check) }
+            let statement = try context.connection.statement(sql)
+            try SQLGuard.check(statement)
+            try statement.bind(arguments)
+            let before = context.connection.totalChanges
+            try statement.run()
+            return context.connection.totalChanges == before ? 0 : context.connection.changes
+        } catch let error as StoreError {
             throw FieldpostError(error) ?? error
         }
     }
@@ -132,6 +132,11 @@ extension WriteTransaction {
         let key = try self.key(row, nil, table)
         try change("DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?", [.text(key)])
         if context.connection.changes == 0 { throw missing(table) }
+    }
+
+    /// The key of a row as it is stored: a UUID in lower case.
+    package func key(_ row: String, in table: String) throws -> String {
+        try key(row, nil, try database.table(table))
     }
 
     /// The ids of the operations this transaction has recorded so far, in order.
@@ -189,12 +194,16 @@ extension WriteTransaction {
 
 /// Keeps an app's SQL away from what would break capture.
 enum SQLGuard {
-    /// Refuses transactions of its own, and Fieldpost's tables.
-    static func check(_ sql: String) throws(FieldpostError) {
-        let words = sql.split(maxSplits: 3, whereSeparator: { !($0.isLetter || $0 == "_") }).map { $0.lowercased() }
-        if let first = words.first, ["begin", "commit", "end", "rollback", "savepoint", "release"].contains(first) {
-            throw FieldpostError(.usage, "A write is one transaction already; leave out \(first.uppercased()).")
+    /// Refuses a statement that would end or change the transaction it runs in.
+    static func check(_ statement: Statement) throws {
+        if statement.isControl {
+            throw FieldpostError(
+                .usage, "A write is one transaction already; leave out BEGIN, COMMIT, ROLLBACK, ATTACH and settings.")
         }
+    }
+
+    /// Refuses Fieldpost's tables.
+    static func check(_ sql: String) throws(FieldpostError) {
         if sql.lowercased().contains("fieldpost_") {
             throw FieldpostError(.reservedTable, "Tables called fieldpost_… belong to Fieldpost; the app does not write them.")
         }

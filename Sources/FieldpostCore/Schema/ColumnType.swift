@@ -36,6 +36,8 @@ public enum ColumnType: String, Hashable, Sendable, CaseIterable {
 public struct ColumnTypeError: Error, Equatable, Sendable {
     /// What the column expects, for people; never the value itself.
     public let message: String
+
+    package init(message: String) { self.message = message }
 }
 
 extension ColumnType {

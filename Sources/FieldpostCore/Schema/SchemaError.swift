@@ -46,7 +46,7 @@ struct SchemaProblems {
 }
 
 /// The name in `known` that `name` was probably meant to be.
-func nearest(to name: String, in known: [String]) -> String? {
+package func nearest(to name: String, in known: [String]) -> String? {
     known.map { ($0, editDistance(name.lowercased(), $0.lowercased())) }.min { $0.1 < $1.1 }?.0
 }
 

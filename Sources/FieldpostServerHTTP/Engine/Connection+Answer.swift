@@ -165,7 +165,7 @@ extension Connection {
         if case .closed = life { return }
         if output.isEmpty { lastProgress = loop.now }
         switch output.send(bytes, to: descriptor) {
-        case .emptied, .blocked: break
+        case .emptied, .blocked, .interrupted: break
         case .failed: close()
         }
     }
@@ -181,6 +181,9 @@ extension Connection {
             }
         case .blocked(let progressed):
             if progressed { lastProgress = loop.now }
+        case .interrupted:
+            lastProgress = loop.now
+            loop.revisit(id)
         case .failed: close()
         }
     }

@@ -64,6 +64,12 @@ final class Connection {
         proceed()
     }
 
+    /// Goes on after others had their turn.
+    func takeTurn() {
+        if !output.isEmpty { flush() }
+        proceed()
+    }
+
     /// Does what is possible now: reads on, parses on, closes.
     func proceed() {
         guard !isParsing else { return }

@@ -162,13 +162,13 @@ final class EventLoop: @unchecked Sendable {
         return connection
     }
 
-    /// Gives a connection with more input another turn after the others.
+    /// Gives a connection with more to read or send another turn after the others.
     func revisit(_ id: ConnectionID) { revisits.append(id) }
 
     private func revisitConnections() {
         let ids = revisits
         revisits = []
-        for id in ids { connection(id)?.proceed() }
+        for id in ids { connection(id)?.takeTurn() }
     }
 
     private func checkDeadlines() {
@@ -179,7 +179,10 @@ final class EventLoop: @unchecked Sendable {
     }
 
     private func beginStop(grace: Duration) {
-        guard stopDeadline == nil else { return }
+        if let stopDeadline {
+            self.stopDeadline = min(stopDeadline, now + grace)
+            return
+        }
         stopDeadline = now + grace
         pauseAccepting()
         close(listener)
@@ -231,10 +234,7 @@ extension EventLoop {
             turnAway(descriptor)
             return
         }
-        var on: Int32 = 1
-        setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-        // An event stream's client may vanish without a word; the kernel then finds out in time.
-        setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
+        setOptions(descriptor)
         lastSerial = lastSerial == .max ? 1 : lastSerial + 1
         let id = ConnectionID(descriptor: descriptor, serial: lastSerial)
         guard poller.watchChanges(descriptor, tag: id.tag) else {
@@ -247,6 +247,20 @@ extension EventLoop {
         connectionCount += 1
         // The first one after a quiet time: the last check may be long ago.
         if connectionCount == 1 { nextCheck = now + limits.deadlineResolution }
+    }
+
+    private func setOptions(_ descriptor: Int32) {
+        let seconds = Int32(clamping: max(limits.silentTime.components.seconds, 1))
+        for (level, option, value) in [
+            (Int32(IPPROTO_TCP), TCP_NODELAY, 1),
+            (SOL_SOCKET, SO_KEEPALIVE, 1),
+            (Int32(IPPROTO_TCP), TCP_KEEPIDLE, seconds),
+            (Int32(IPPROTO_TCP), TCP_KEEPINTVL, max(seconds / 4, 1)),
+            (Int32(IPPROTO_TCP), TCP_KEEPCNT, 4),
+        ] {
+            var value = value
+            setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+        }
     }
 
     /// Answers a client that is one too many, at once and without keeping anything.

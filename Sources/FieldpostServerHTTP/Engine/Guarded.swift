@@ -10,7 +10,8 @@ final class Guarded<Value>: @unchecked Sendable {
 
     init(_ value: sending Value) { self.value = value }
 
-    func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
+    func withLock<Result, Failure>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result
+    {
         lock.lock()
         defer { lock.unlock() }
         return try body(&value)

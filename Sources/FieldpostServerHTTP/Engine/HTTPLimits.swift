@@ -19,7 +19,10 @@ package struct HTTPLimits: Sendable {
     package var lingerTime: Duration = .seconds(5)
     /// How often deadlines are looked at; a deadline may be late by this much.
     package var deadlineResolution: Duration = .milliseconds(500)
-    /// Open connections of the whole server, at 3–6 KiB for an idle one; further ones get a 503.
+    /// Silence after which the kernel asks whether the client is still there, and asks again each quarter of it, four
+    /// times: a phone that lost its network says nothing, and an event stream would wait for it for ever.
+    package var silentTime: Duration = .seconds(60)
+    /// Open connections of the whole server, at 1 KiB for an idle one and 6 KiB for an event stream; others get a 503.
     package var connections = 10_000
     /// Open connections of one IPv4 address or one IPv6 /64 network: an office behind one address has hundreds.
     package var connectionsPerAddress = 1_000

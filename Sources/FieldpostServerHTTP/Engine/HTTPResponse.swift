@@ -9,7 +9,9 @@ package struct HTTPResponse: Sendable {
     package var headers: [(name: String, value: String)]
     package var body: Body
 
+    /// - Parameter status: 200 to 599; interim answers are the server's own.
     package init(status: Int, headers: [(name: String, value: String)] = [], body: Body = .bytes([])) {
+        precondition((200...599).contains(status), "An answer's status is between 200 and 599.")
         self.status = status
         self.headers = headers
         self.body = body

@@ -30,8 +30,8 @@ package final class HTTPServer: Sendable {
         case listening([EventLoop], [ListeningSocket])
         /// Leaves on ``stop(grace:)``.
         case serving([EventLoop])
-        /// Never left.
-        case stopped
+        /// Never left; the loops are kept for whoever else waits for their end.
+        case stopped([EventLoop])
 
         var isNew: Bool { if case .new = self { true } else { false } }
     }
@@ -61,6 +61,13 @@ package final class HTTPServer: Sendable {
         census = ConnectionCensus(limits: limits)
     }
 
+    deinit {
+        // A server that never started still holds its address.
+        if case .listening(_, let sockets) = state.withLock({ $0 }) {
+            for socket in sockets { close(socket.descriptor) }
+        }
+    }
+
     /// Connections that are open now.
     package var connectionCount: Int { census.count }
 
@@ -75,8 +82,9 @@ package final class HTTPServer: Sendable {
         do throws(HTTPServerError) {
             var loops: [EventLoop] = []
             for socket in sockets { loops.append(try makeLoop(socket)) }
-            state.withLock { state in
-                guard case .new = state else { preconditionFailure("A server listens once.") }
+            try state.withLock { state throws(HTTPServerError) in
+                if case .stopped = state { throw .stopped }
+                precondition(state.isNew, "A server listens once.")
                 state = .listening(loops, sockets)
             }
             return sockets[0].address
@@ -114,14 +122,20 @@ package final class HTTPServer: Sendable {
 
     /// Stops gracefully: accepts nobody, finishes what runs, ends endless streams, and closes what is left after `grace`.
     ///
-    /// Returns when all threads have ended. Handlers that ignore their cancellation may still run.
+    /// Returns when all threads have ended; handlers that ignore their cancellation may still run. A second call with a
+    /// shorter `grace` hurries the first.
     package func stop(grace: Duration) async {
         let (loops, unused): ([EventLoop], [ListeningSocket]) = state.withLock { state in
-            defer { state = .stopped }
-            return switch state {
-            case .new, .stopped: ([], [])
-            case .listening(_, let sockets): ([], sockets)
-            case .serving(let loops): (loops, [])
+            switch state {
+            case .new:
+                state = .stopped([])
+                return ([], [])
+            case .listening(_, let sockets):
+                state = .stopped([])
+                return ([], sockets)
+            case .serving(let loops), .stopped(let loops):
+                state = .stopped(loops)
+                return (loops, [])
             }
         }
         for socket in unused { close(socket.descriptor) }

@@ -13,7 +13,9 @@ package struct HTTPServerError: Error, Sendable, CustomStringConvertible {
 
     /// What the caller can act on.
     package struct Code: Hashable, Sendable {
-        private enum Wrapped { case addressInUse, permissionDenied, addressNotAvailable, invalidHost, system }
+        private enum Wrapped {
+            case addressInUse, permissionDenied, addressNotAvailable, invalidHost, stopped, system
+        }
         private let wrapped: Wrapped
 
         /// Another program listens there.
@@ -24,6 +26,8 @@ package struct HTTPServerError: Error, Sendable, CustomStringConvertible {
         package static let addressNotAvailable = Code(wrapped: .addressNotAvailable)
         /// The host is neither an IPv4 nor an IPv6 address nor `localhost`.
         package static let invalidHost = Code(wrapped: .invalidHost)
+        /// The server was stopped before it listened.
+        package static let stopped = Code(wrapped: .stopped)
         /// Anything else; see ``HTTPServerError/systemError``.
         package static let system = Code(wrapped: .system)
     }
@@ -37,6 +41,12 @@ extension HTTPServerError {
             systemError: nil
         )
     }
+
+    static let stopped = HTTPServerError(
+        code: .stopped,
+        message: "Cannot listen: the server has been stopped; make a new one.",
+        systemError: nil
+    )
 
     /// Names the remedy for a failure of one of the calls that open a listening socket.
     static func listening(on place: String, failed error: Int32) -> HTTPServerError {

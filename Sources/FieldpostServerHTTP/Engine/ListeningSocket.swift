@@ -49,6 +49,11 @@ struct ListeningSocket {
         let size = socklen_t(MemoryLayout<Int32>.size)
         // A restart must not wait for the last connections' TIME_WAIT.
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
+        if address.family == AF_INET6 {
+            // `::` takes IPv4 clients too, whatever the machine's default is.
+            var off: Int32 = 0
+            setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, size)
+        }
         if isShared { setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, size) }
         guard address.bind(descriptor), listen(descriptor, Self.backlog) == 0 else {
             let error = errno

@@ -12,14 +12,16 @@ struct OutputQueue {
         case emptied
         /// The socket is full; `progressed` says whether it took anything this time.
         case blocked(progressed: Bool)
+        /// The socket would take more, but others want a turn.
+        case interrupted
         /// The connection is broken, or a file was shorter than announced.
         case failed
     }
 
     /// Small pieces are joined, so that a stalled stream of one-byte writes does not cost an array each.
     private static let joinedSize = 16 * 1024
-    /// The most that one call sends of a file, so that one client does not hold the loop.
-    private static let fileStep = 4 << 20
+    /// The most that one call sends, so that a fast reader of a large file does not hold the loop.
+    private static let turnSize = 4 << 20
 
     private var pieces: [Piece] = []
     private var first = 0
@@ -56,13 +58,16 @@ struct OutputQueue {
         return .blocked(progressed: sent > 0)
     }
 
-    /// Sends until the queue is empty or the socket full: no further edge is reported before that.
+    /// Sends until the queue is empty, the socket full or the turn over.
+    ///
+    /// Only a full socket reports itself writable again: after `interrupted` the caller must come back by itself.
     mutating func flush(to descriptor: Int32) -> Outcome {
-        var progressed = false
+        var total = 0
         while !isEmpty {
+            if total >= Self.turnSize { return .interrupted }
             guard let sent = sendFirst(to: descriptor) else { return .failed }
-            if sent == 0 { return .blocked(progressed: progressed) }
-            progressed = true
+            if sent == 0 { return .blocked(progressed: total > 0) }
+            total += sent
         }
         pieces = []
         first = 0
@@ -85,7 +90,7 @@ struct OutputQueue {
             return sent
         case .file(let file, let offset, let length):
             var position = off_t(offset)
-            let sent = sendfile(descriptor, file.descriptor, &position, min(length, Self.fileStep))
+            let sent = sendfile(descriptor, file.descriptor, &position, min(length, Self.turnSize))
             if sent < 0 { return errno == EAGAIN || errno == EINTR ? 0 : nil }
             // Zero bytes of a file that should have more: it was cut since its length was announced.
             guard sent > 0 else { return nil }

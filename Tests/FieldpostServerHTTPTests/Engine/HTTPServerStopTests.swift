@@ -87,6 +87,38 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
+    @Test func `a second stop hurries the first`() async throws {
+        let begun = Signal()
+        let server = HTTPServer(
+            service: TestService { _ in
+                begun.fire()
+                try? await Task.sleep(for: .seconds(3_600))
+                return .text("late")
+            }
+        )
+        let address = try server.listen(host: "127.0.0.1", port: 0)
+        server.start()
+        let client = try RawClient(address)
+        client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await begun.wait()
+
+        async let first: Void = server.stop(grace: .seconds(3_600))
+        async let second: Void = server.stop(grace: .zero)
+
+        await first
+        await second
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test func `a stopped server does not listen any more`() async {
+        let server = HTTPServer(service: TestService.echo)
+        await server.stop(grace: .zero)
+
+        let error = #expect(throws: HTTPServerError.self) { try server.listen(host: "127.0.0.1", port: 0) }
+
+        #expect(error?.code == .stopped)
+    }
+
     @Test func `a cancelled run stops the server`() async throws {
         let server = HTTPServer(service: TestService.echo)
         let address = try server.listen(host: "127.0.0.1", port: 0)
@@ -149,6 +181,19 @@ import Testing
 
         #expect(error.code == .permissionDenied)
         #expect(error.description.contains("CAP_NET_BIND_SERVICE"))
+    }
+
+    @Test func `the IPv6 wildcard takes IPv4 clients too`() async throws {
+        let server = HTTPServer(service: TestService { .text($0.head.remoteAddress) })
+        let address = try server.listen(host: "::", port: 0)
+        server.start()
+        let client = try RawClient(address)
+
+        client.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        let answer = try await client.answer()
+        await server.stop(grace: .zero)
+
+        #expect(answer.body == "127.0.0.1")
     }
 
     private func listened(_ host: String) throws -> HTTPServerAddress {

@@ -1,0 +1,49 @@
+internal import FieldpostCore
+internal import Foundation
+
+/// Files that are named on the command line.
+enum Files {
+    /// A schema is read whole; no sensible one is a hundredth as long.
+    private static let longest = 16 << 20
+
+    /// The schema in the file at `path`.
+    static func schema(_ path: String) throws -> Schema {
+        let bytes = try bytes(path, "schema")
+        return try Schema(json: bytes)
+    }
+
+    /// The token from `--token` or `--token-file`.
+    static func token(_ invocation: Invocation) throws -> String? {
+        if invocation.has("token"), invocation.has("token-file") {
+            throw UsageError("Give either --token or --token-file.")
+        }
+        guard let path = invocation["token-file"] else { return invocation["token"] }
+        let text = String(decoding: try bytes(path, "token"), as: UTF8.self)
+        let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        if token.isEmpty { throw Failure("usage", "The token file \(path) is empty; write the token into it.", exit: .badData) }
+        return token
+    }
+
+    /// The address from `--server`.
+    static func server(_ invocation: Invocation) throws -> URL? {
+        guard let text = invocation["server"] else { return nil }
+        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+            url.host()?.isEmpty == false
+        else { throw UsageError("--server takes an address such as http://127.0.0.1:8080.") }
+        return url
+    }
+
+    private static func bytes(_ path: String, _ what: String) throws -> [UInt8] {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), !isFolder.boolValue else {
+            throw Failure("missing", "There is no \(what) file \(path); check the path.", exit: .missingFile)
+        }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw Failure("missing", "The \(what) file \(path) cannot be read; correct its permissions.", exit: .missingFile)
+        }
+        guard data.count <= longest else {
+            throw Failure("usage", "The \(what) file \(path) is longer than 16 MiB; give the right file.", exit: .badData)
+        }
+        return [UInt8](data)
+    }
+}
