@@ -21,9 +21,13 @@ package struct TableDDL {
     /// `CREATE TABLE`, STRICT, with every constraint the side enforces.
     package func createTable(name: String? = nil, schema: Schema) -> String {
         var parts = table.columns.map { column in columnSQL(column, schema: schema) }
-        for check in table.checks { parts.append("CONSTRAINT \(quoted(check.name)) CHECK (\(check.expression))") }
+        for check in table.checks {
+            parts.append("CONSTRAINT \(quoted(check.name)) CHECK (\(check.expression))")
+        }
         if side == .server {
-            for columns in table.unique { parts.append("UNIQUE (\(columns.map(quoted).joined(separator: ", ")))") }
+            for columns in table.unique {
+                parts.append("UNIQUE (\(columns.map(quoted).joined(separator: ", ")))")
+            }
         }
         return "CREATE TABLE \(quoted(name ?? table.name)) (\n  \(parts.joined(separator: ",\n  "))\n) STRICT"
     }
@@ -37,10 +41,10 @@ package struct TableDDL {
         if let value = column.defaultValue, let stored = try? column.type.value(from: value) {
             sql += " DEFAULT \(stored.literal)"
         }
-        if var condition = typeCheck(column) {
+        if var condition = Self.typeCheck(column, name) {
             // json_valid(NULL) is 0 in SQLite 3.40, so NULL is let through by name.
             if column.isOptional { condition = "\(name) IS NULL OR \(condition)" }
-            sql += " CONSTRAINT \(quoted("\(column.name)_is_\(column.type.rawValue)")) CHECK (\(condition))"
+            sql += " CONSTRAINT \(quoted(checkName(column))) CHECK (\(condition))"
         }
         if let reference = column.reference {
             let key = schema.table(reference.table)?.key ?? "id"
@@ -55,9 +59,14 @@ package struct TableDDL {
         return sql
     }
 
-    /// What SQLite itself does not check of a type; `NULL` passes.
-    private func typeCheck(_ column: Column) -> String? {
-        let name = quoted(column.name)
+    /// The name of a column's own check, which an error message shows.
+    package func checkName(_ column: Column) -> String {
+        (side == .device ? "\(table.name)." : "") + "\(column.name)_is_\(column.type.rawValue)"
+    }
+
+    /// What SQLite itself does not check of a type, as a condition on the SQL expression `name`; `NULL`
+    /// passes.
+    package static func typeCheck(_ column: Column, _ name: String) -> String? {
         switch column.type {
         case .boolean: return "\(name) IN (0, 1)"
         case .uuid:
@@ -76,14 +85,17 @@ package struct TableDDL {
     /// `CREATE INDEX` for the declared indexes and for the references, which deletes look up.
     package func createIndexes() -> [String] {
         var lists = table.indexes
-        for column in table.columns where column.reference != nil && !lists.contains(where: { $0.first == column.name }) {
+        for column in table.columns
+        where column.reference != nil && !lists.contains(where: { $0.first == column.name }) {
             lists.append([column.name])
         }
-        if side == .server, case .column(let name) = table.scope, !lists.contains(where: { $0.first == name }) {
+        if side == .server, case .column(let name) = table.scope, !lists.contains(where: { $0.first == name })
+        {
             lists.append([name])
         }
         return lists.map { columns in
-            let name = "fieldpost_\(table.name)_\(columns.joined(separator: "_"))"
+            // Points keep (a, b_c) apart from (a_b, c), and both from Fieldpost's own indexes.
+            let name = "fieldpost_\(([table.name] + columns).joined(separator: "."))"
             return "CREATE INDEX IF NOT EXISTS \(quoted(name)) ON \(quoted(table.name)) "
                 + "(\(columns.map(quoted).joined(separator: ", ")))"
         }

@@ -3,7 +3,7 @@ internal import FieldpostSQLite
 
 /// Carries a store's operations to a server and brings the server's changes back.
 ///
-/// A thin shell: it moves bytes, sleeps, and asks ``SyncRun`` what to do next.
+/// A thin shell: it moves bytes, sleeps, and asks `SyncRun` what to do next.
 ///
 ///     let engine = SyncEngine(store: store, transport: HTTPTransport(server: url)) { await session.token() }
 ///     let report = await engine.sync()
@@ -17,13 +17,24 @@ public actor SyncEngine {
     private let owner: String
     private var settings: SyncRun.Settings
     private var batchLimit: Int?
-    private var isRunning = false
-    private var callers: [CheckedContinuation<SyncReport, Never>] = []
-    private var triggers: AsyncStream<Void>.Continuation?
+    private var isServing = false
+    private var callers: [Caller] = []
+    private var current: (run: Task<SyncReport, Never>, isAskedFor: Bool)?
+    private let alarm = Alarm()
+
+    /// Who waits for a run.
+    private struct Caller {
+        /// Whether someone asked for it, rather than a timer.
+        var isAskedFor: Bool
+        var continuation: CheckedContinuation<SyncReport, Never>
+    }
 
     /// An engine for `store`.
     ///
-    /// - Parameter token: gives the token; with `refresh` a fresh one, after the server refused the last.
+    /// - Parameters:
+    ///   - store: what to keep in sync.
+    ///   - transport: the way to the server.
+    ///   - token: gives the token; with `refresh` a fresh one, after the server refused the last.
     public init(store: Store, transport: any Transport, token: @escaping TokenSource) {
         self.store = store
         self.transport = transport
@@ -39,12 +50,16 @@ public actor SyncEngine {
     ///
     /// Any number of calls at once make one run; a call during a run makes one more after it. Every caller is answered
     /// by a run that began after its call.
-    public func sync() async -> SyncReport {
+    public func sync() async -> SyncReport { await join(isAskedFor: true) }
+
+    /// Waits for a run that begins after this call. Runs asked for and runs by the timer never overlap: each would take
+    /// the lease from the other.
+    private func join(isAskedFor: Bool) async -> SyncReport {
         await withCheckedContinuation { continuation in
-            callers.append(continuation)
-            if !isRunning {
-                isRunning = true
-                // Unstructured, since the run serves every caller and outlives the first one's cancellation.
+            callers.append(Caller(isAskedFor: isAskedFor, continuation: continuation))
+            if !isServing {
+                isServing = true
+                // Unstructured, since a run serves every caller and outlives the first one's cancellation.
                 Task { await self.serveCallers() }
             }
         }
@@ -54,27 +69,38 @@ public actor SyncEngine {
         while !callers.isEmpty {
             let served = callers
             callers = []
-            let report = await runOnce(ignoringBackoff: true)
-            for caller in served { caller.resume(returning: report) }
+            let isAskedFor = served.contains(where: \.isAskedFor)
+            // A task of its own, so that it can be cancelled alone.
+            let run = Task { await self.runOnce(ignoringBackoff: isAskedFor) }
+            current = (run, isAskedFor)
+            let report = await run.value
+            current = nil
+            for caller in served { caller.continuation.resume(returning: report) }
         }
-        isRunning = false
+        isServing = false
+    }
+
+    /// Ends a run that only the timer wanted.
+    private func abandon() {
+        if let current, !current.isAskedFor { current.run.cancel() }
     }
 
     /// Runs sync whenever there is a reason to, until cancelled: at the start, after ``poke()``, and when a delay is over.
     public func run() async throws {
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        triggers = continuation
-        defer { triggers = nil }
         while !Task.isCancelled {
-            _ = await runOnce(ignoringBackoff: false)
-            let pause = try await nextPause()
-            await Self.first(of: stream, or: pause, sleep: store.environment.sleep)
+            _ = await withTaskCancellationHandler {
+                await join(isAskedFor: false)
+            } onCancel: {
+                // Unstructured, since a handler cannot wait; it ends at once.
+                Task { await self.abandon() }
+            }
+            await pause(atMost: try await nextPause())
         }
         try Task.checkCancellation()
     }
 
     /// Says that there is a reason to sync: a write, a hint of connectivity, a message from the server.
-    public func poke() { triggers?.yield() }
+    public func poke() { alarm.raise() }
 
     /// The longest time between two runs when nothing is known to be waiting.
     private static let idleMilliseconds: Int64 = 300_000
@@ -89,11 +115,10 @@ public actor SyncEngine {
         return .milliseconds(min(due, Self.idleMilliseconds))
     }
 
-    private static func first(
-        of stream: AsyncStream<Void>, or pause: Duration, sleep: @escaping @Sendable (Duration) async throws -> Void
-    ) async {
+    private func pause(atMost pause: Duration) async {
+        let (alarm, sleep) = (alarm, store.environment.sleep)
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { for await _ in stream { return } }
+            group.addTask { await alarm.wait() }
             group.addTask { try? await sleep(pause) }
             await group.next()
             group.cancelAll()

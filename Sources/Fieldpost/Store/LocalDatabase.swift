@@ -8,6 +8,8 @@ package final class LocalDatabase {
     package let connection: Connection
     package let schema: Schema
     private let tables: [String: Table]
+    /// SQLite's counter of schema changes when the triggers were last looked at.
+    private var checkedSchema: Value?
 
     /// How a file is opened.
     package struct Options: Sendable {
@@ -26,7 +28,10 @@ package final class LocalDatabase {
     /// - Throws: ``FieldpostError/Code/newerFormat`` for a file from a newer app, which is left untouched;
     ///   ``SchemaError``; `StoreError`.
     package init(
-        path: String, schema: Schema, options: Options = Options(), now: Timestamp,
+        path: String,
+        schema: Schema,
+        options: Options = Options(),
+        now: Timestamp,
         random: inout some RandomNumberGenerator
     ) throws {
         try schema.validate()
@@ -61,7 +66,11 @@ package final class LocalDatabase {
         if value.isNull {
             try connection.run("DELETE FROM fieldpost_meta WHERE key = ?", .text(key))
         } else {
-            try connection.run("INSERT OR REPLACE INTO fieldpost_meta (key, value) VALUES (?, ?)", .text(key), value)
+            try connection.run(
+                "INSERT OR REPLACE INTO fieldpost_meta (key, value) VALUES (?, ?)",
+                .text(key),
+                value
+            )
         }
     }
 
@@ -83,6 +92,7 @@ extension LocalDatabase {
     ///   ``FieldpostError/Code/outboxFull``, in the transaction, which is then rolled back.
     package func write<Result>(at now: Timestamp, _ body: () throws -> Result) throws -> Result {
         do {
+            try checkTriggers()
             return try connection.transaction(.immediate) {
                 let first = try beginGroup(at: now)
                 let result = try body()
@@ -94,49 +104,76 @@ extension LocalDatabase {
         }
     }
 
+    /// An index or a trigger that the app made, or a table it rebuilt, asks for other triggers.
+    private func checkTriggers() throws {
+        let current = try connection.scalar("PRAGMA schema_version")
+        if current == checkedSchema { return }
+        try LocalMigration(connection, schema).repairTriggers()
+        checkedSchema = try connection.scalar("PRAGMA schema_version")
+    }
+
+    /// Removes notes of statements that replaced nothing; rows that go unseen would make them wrong.
+    private func clearNotes() throws {
+        guard try connection.scalar("SELECT 1 FROM fieldpost_replaced LIMIT 1") != nil else { return }
+        try connection.run("DELETE FROM fieldpost_replaced")
+    }
+
     private func beginGroup(at now: Timestamp) throws -> Int64 {
         let first = try nextSequence()
         try connection.run(
             "UPDATE fieldpost_session SET applying = 0, grp = ?, at = ?, trusted = 1 WHERE id = 1",
-            .integer(first), .integer(now.milliseconds))
+            .integer(first),
+            .integer(now.milliseconds)
+        )
         return first
     }
 
     private func endGroup(_ first: Int64) throws {
         let count = try nextSequence() - first
         if count > 0 { try checkLimits(first, count) }
+        try clearNotes()
         try connection.run("UPDATE fieldpost_session SET grp = NULL, at = NULL, trusted = 0 WHERE id = 1")
     }
 
     private func nextSequence() throws(StoreError) -> Int64 {
-        (try connection.scalar("SELECT seq FROM sqlite_sequence WHERE name = 'fieldpost_outbox'")?.integer ?? 0) + 1
+        (try connection.scalar("SELECT seq FROM sqlite_sequence WHERE name = 'fieldpost_outbox'")?.integer
+            ?? 0) + 1
     }
 
     private func checkLimits(_ first: Int64, _ count: Int64) throws {
         let bytes = try connection.scalar(
-            "SELECT total(length(CAST(change AS BLOB))) FROM fieldpost_outbox WHERE seq >= ?", .integer(first))
+            "SELECT total(length(CAST(change AS BLOB))) FROM fieldpost_outbox WHERE seq >= ?",
+            .integer(first)
+        )
         if case .real(let bytes)? = bytes,
             count > Self.operationsPerTransaction || bytes > Double(Self.bytesPerTransaction)
         {
             throw FieldpostError(
                 .transactionTooLarge,
-                "One transaction may make \(Self.operationsPerTransaction) operations and 4 MiB of changes; split it.")
+                "One transaction may make \(Self.operationsPerTransaction) operations and 4 MiB of changes; split it."
+            )
         }
         // The span of seqs is an upper bound that costs nothing; only beyond it are rows counted.
         let oldest = try connection.scalar("SELECT min(seq) FROM fieldpost_outbox")?.integer ?? first
         if first + count - oldest > Int64(options.outboxLimit),
-            try connection.scalar("SELECT count(*) FROM fieldpost_outbox")?.integer ?? 0 > Int64(options.outboxLimit)
+            try connection.scalar("SELECT count(*) FROM fieldpost_outbox")?.integer ?? 0
+                > Int64(options.outboxLimit)
         {
-            throw FieldpostError(.outboxFull, "The outbox holds \(options.outboxLimit) operations; sync before writing more.")
+            throw FieldpostError(
+                .outboxFull,
+                "The outbox holds \(options.outboxLimit) operations; sync before writing more."
+            )
         }
     }
 
-    /// Runs `body` as one transaction of the engine: nothing it writes is captured, and no foreign key acts, since a
-    /// cascade must never run silently. Rows that the server has accepted may come before their parents.
+    /// Runs `body` as one transaction of the engine: nothing it writes is captured, and no foreign key acts.
+    ///
+    /// A cascade must never run silently, and rows that the server has accepted may come before their parents.
     package func applying<Result>(_ body: () throws -> Result) throws -> Result {
         try connection.run("PRAGMA foreign_keys = OFF")
         defer { try? connection.run("PRAGMA foreign_keys = ON") }
         return try connection.transaction(.immediate) {
+            try clearNotes()
             try connection.run("UPDATE fieldpost_session SET applying = 1 WHERE id = 1")
             let result = try body()
             try connection.run("UPDATE fieldpost_session SET applying = 0 WHERE id = 1")
