@@ -36,27 +36,51 @@ public final class Store: Sendable {
     let records: RecordRegistry
     let hub: WatchHub
 
-    private init(path: String, schema: Schema, configuration: Configuration, writer: StoreWriter) {
-        self.path = path
+    private init(file: StoreFile, schema: Schema, configuration: Configuration, writer: StoreWriter) {
+        path = file.path
         self.schema = schema
         self.writer = writer
         environment = configuration.environment
         records = writer.records
         hub = writer.hub
-        readers = ReaderPool(path: path, limit: configuration.readers, vfs: nil, observed: true)
+        readers = ReaderPool(path: path, limit: configuration.readers, vfs: file.vfs, observed: true)
     }
 
     /// Opens the file at `path`, creating it, its tables and its triggers where they are missing.
     ///
+    /// After an end without ``close()`` the file is checked, unless it is large. What can be read of a damaged file is
+    /// saved into a new one, the unsent changes first, and the damaged one is kept beside it; ``rescue()`` tells of it.
+    ///
     /// - Throws: `SchemaError` for a schema that cannot work; ``FieldpostError/Code/newerFormat`` for a file of a
-    ///   newer app, which is left untouched; `StoreError` for a file that cannot be used, saying why.
+    ///   newer app, which is left untouched; ``FieldpostError/Code/alreadyOpen`` for a file that this process has open;
+    ///   `StoreError` for a file that cannot be used, saying why: `notADatabase`, `accessDenied`, `readOnly`, `full`,
+    ///   `busy`, `missing`. Nothing is lost by any of these, and the next try may work.
     public static func open(
         at path: String, schema: Schema, configuration: Configuration = Configuration()
     ) async throws -> Store {
-        let writer = StoreWriter(path: path, schema: schema, environment: configuration.environment)
-        try await writer.open(path: path, schema: schema, configuration: configuration)
-        return Store(path: path, schema: schema, configuration: configuration, writer: writer)
+        try await open(StoreFile(path: path), schema: schema, configuration: configuration)
     }
+
+    /// Opens a store in memory, for an app's own tests and previews: with capture, watching and reads beside writes, and
+    /// without a file. It goes with the last reference to it.
+    ///
+    ///     let store = try await Store.inMemory(schema)
+    ///
+    /// - Throws: `SchemaError` for a schema that cannot work.
+    public static func inMemory(
+        _ schema: Schema, configuration: Configuration = Configuration()
+    ) async throws -> Store {
+        try await open(.inMemory(configuration.environment), schema: schema, configuration: configuration)
+    }
+
+    private static func open(_ file: StoreFile, schema: Schema, configuration: Configuration) async throws -> Store {
+        let writer = StoreWriter(file: file, schema: schema, environment: configuration.environment)
+        try await writer.open(schema: schema, configuration: configuration)
+        return Store(file: file, schema: schema, configuration: configuration, writer: writer)
+    }
+
+    /// What was saved from a damaged file when this store was opened; `nil` when nothing was wrong.
+    public func rescue() async -> Rescue? { await writer.rescue }
 
     /// Opens the existing file at `path` by the schema it keeps, for tools that know nothing of the app.
     ///
@@ -67,8 +91,9 @@ public final class Store: Sendable {
         at path: String, configuration: Configuration = Configuration()
     ) async throws -> Store {
         let schema = try await StoreWriter(
-            path: path, schema: Schema(version: 1, tables: []), environment: configuration.environment
-        ).storedSchema(path: path)
+            file: StoreFile(path: path), schema: Schema(version: 1, tables: []),
+            environment: configuration.environment
+        ).storedSchema()
         return try await open(at: path, schema: schema, configuration: configuration)
     }
 
@@ -110,108 +135,4 @@ public final class Store: Sendable {
         await readers.close()
         await writer.close()
     }
-}
-
-/// The one connection of a process that writes a file.
-///
-/// An actor on a queue of its own: SQLite's calls block, and the cooperative pool must not.
-package actor StoreWriter {
-    private let environment: Environment
-    private let executor = SerialQueueExecutor(label: "fieldpost.store")
-    private var database: LocalDatabase?
-
-    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-    nonisolated let records: RecordRegistry
-    nonisolated let hub: WatchHub
-    private var dataVersion: Int64 = 0
-
-    init(path: String, schema: Schema, environment: Environment) {
-        self.environment = environment
-        records = RecordRegistry(schema: schema)
-        let writer = Locked<WeakWriter>(WeakWriter())
-        hub = WatchHub {
-            OutsideChanges(log: path + "-wal", sleep: environment.sleep) {
-                await writer.withLock({ $0.writer })?.checkOutsideChanges() ?? false
-            }
-        }
-        writer.withLock { $0.writer = self }
-    }
-
-    /// Tells watchers when another connection has written the file since the last look.
-    ///
-    /// - Returns: whether one has.
-    func checkOutsideChanges() -> Bool {
-        guard let version = try? database?.connection.dataVersion, version != dataVersion else { return false }
-        dataVersion = version
-        hub.changed(.everything)
-        return true
-    }
-
-    /// Tells watchers what was committed; to be called after every use of the connection.
-    private func tellWatchers(_ database: LocalDatabase) {
-        // A connection that cannot even list its tables is about to fail loudly elsewhere.
-        guard let changes = try? database.connection.takeCommittedChanges() else { return }
-        hub.changed(changes)
-    }
-
-    func open(path: String, schema: Schema, configuration: Store.Configuration) throws {
-        var options = LocalDatabase.Options()
-        options.synchronous = configuration.synchronous
-        options.outboxLimit = configuration.outboxLimit
-        var random = environment.random
-        let database = try LocalDatabase(
-            path: path, schema: schema, options: options, now: environment.now(), random: &random)
-        try database.connection.startObserving()
-        dataVersion = try database.connection.dataVersion
-        self.database = database
-    }
-
-    /// The schema that the file at `path` was last opened with.
-    func storedSchema(path: String) throws -> Schema {
-        let connection = try Connection(path: path, mode: .readWrite)
-        defer { connection.close() }
-        let isStore = try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_lease'") != nil
-        guard isStore, let text = try connection.scalar("SELECT value FROM fieldpost_meta WHERE key = 'schema'")?.text else {
-            throw FieldpostError(.notAStore, "The file is no device's store; give the file that the app opens.")
-        }
-        return try Schema(json: Array(text.utf8))
-    }
-
-    func write<Result: Sendable>(
-        _ body: @Sendable (borrowing WriteTransaction) throws -> Result
-    ) throws -> Result {
-        let database = try opened()
-        let now = environment.now()
-        let context = TransactionContext(
-            connection: database.connection, schema: database.schema, database: database, now: now,
-            environment: environment, records: records)
-        defer { tellWatchers(database) }
-        return try database.write(at: now) { try body(WriteTransaction(context: context)) }
-    }
-
-    /// Runs engine work on the connection.
-    package func perform<Result: Sendable>(
-        _ body: @Sendable (LocalDatabase, Timestamp, inout EnvironmentRandom) throws -> Result
-    ) throws -> Result {
-        var random = environment.random
-        let database = try opened()
-        defer { tellWatchers(database) }
-        return try body(database, environment.now(), &random)
-    }
-
-    func close() {
-        database?.connection.close()
-        database = nil
-    }
-
-    private func opened() throws -> LocalDatabase {
-        guard let database else { throw StoreError(.closed, "The store is closed; open it again.") }
-        return database
-    }
-}
-
-/// Reaches a writer without keeping it.
-private struct WeakWriter {
-    weak var writer: StoreWriter?
 }

@@ -11,8 +11,8 @@ final class WatchHub: Sendable {
     }
 
     private struct State {
-        var all: [ObjectIdentifier: any AnyObservation] = [:]
-        var shared: [Key: any AnyObservation] = [:]
+        var all: [ObjectIdentifier: any AnyWatchedQuery] = [:]
+        var shared: [Key: any AnyWatchedQuery] = [:]
         var isClosed = false
         var outside: OutsideChanges?
     }
@@ -52,13 +52,13 @@ final class WatchHub: Sendable {
     /// Subscribes to the observation called `key`, which is made where it is missing.
     func subscribe<Element: Sendable>(
         _ key: Key?, _ subscriber: WatchSubscriber<Element>,
-        isSame: @escaping @Sendable (Element, Element) -> Bool, run: @escaping Observation<Element>.Run
+        isSame: @escaping @Sendable (Element, Element) -> Bool, run: @escaping WatchedQuery<Element>.Run
     ) -> WatchLease {
         while true {
-            let made: Observation<Element>? = state.withLock { state in
+            let made: WatchedQuery<Element>? = state.withLock { state in
                 if state.isClosed { return nil }
-                if let key, let known = state.shared[key] as? Observation<Element> { return known }
-                let new = Observation(run: run, isSame: isSame) { [weak self] ended in self?.remove(ended, key) }
+                if let key, let known = state.shared[key] as? WatchedQuery<Element> { return known }
+                let new = WatchedQuery(run: run, isSame: isSame) { [weak self] ended in self?.remove(ended, key) }
                 state.all[ObjectIdentifier(new)] = new
                 if let key { state.shared[key] = new }
                 return new
@@ -77,7 +77,7 @@ final class WatchHub: Sendable {
         }
     }
 
-    private func remove(_ observation: some AnyObservation, _ key: Key?) {
+    private func remove(_ observation: some AnyWatchedQuery, _ key: Key?) {
         let outside = state.withLock { state in
             state.all[ObjectIdentifier(observation)] = nil
             if let key, state.shared[key] === observation { state.shared[key] = nil }

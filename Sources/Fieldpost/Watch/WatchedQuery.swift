@@ -1,7 +1,7 @@
 internal import FieldpostSQLite
 
 /// What a commit asks of everything that is watched.
-protocol AnyObservation: AnyObject, Sendable {
+protocol AnyWatchedQuery: AnyObject, Sendable {
     /// Something was committed.
     func changed(_ changes: DatabaseChanges)
     /// The store closes.
@@ -19,18 +19,18 @@ struct Observed<Element: Sendable>: Sendable {
 
 /// One query that somebody watches, run once for all who watch the same.
 ///
-/// The rules are ``ObservationState``; this runs the query and hands results on.
-final class Observation<Element: Sendable>: AnyObservation {
+/// The rules are ``WatchedQueryState``; this runs the query and hands results on.
+final class WatchedQuery<Element: Sendable>: AnyWatchedQuery {
     typealias Run = @Sendable () async throws -> Observed<Element>
 
-    private let state = Locked(ObservationState<Element>())
+    private let state = Locked(WatchedQueryState<Element>())
     private let run: Run
     private let isSame: @Sendable (Element, Element) -> Bool
-    private let onEnd: @Sendable (Observation) -> Void
+    private let onEnd: @Sendable (WatchedQuery) -> Void
 
     init(
         run: @escaping Run, isSame: @escaping @Sendable (Element, Element) -> Bool,
-        onEnd: @escaping @Sendable (Observation) -> Void
+        onEnd: @escaping @Sendable (WatchedQuery) -> Void
     ) {
         self.run = run
         self.isSame = isSame
@@ -57,7 +57,7 @@ final class Observation<Element: Sendable>: AnyObservation {
         for subscriber in state.withLock({ $0.ended() }) { subscriber.finish() }
     }
 
-    private func perform(_ action: ObservationState<Element>.Action) {
+    private func perform(_ action: WatchedQueryState<Element>.Action) {
         guard action == .run else { return }
         // Unstructured, since one run serves every subscriber and outlives the cancellation of any of them.
         Task { await execute() }
@@ -82,7 +82,7 @@ final class Observation<Element: Sendable>: AnyObservation {
 /// Decides when a watched query runs again, and who is told.
 ///
 /// Pure: it runs nothing and resumes nobody. Callers report what happened and perform what is returned.
-struct ObservationState<Element: Sendable> {
+struct WatchedQueryState<Element: Sendable> {
     /// What the caller does next.
     enum Action: Equatable {
         /// Run the query and report to ``finished(_:isSame:)``.
