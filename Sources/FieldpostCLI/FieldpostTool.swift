@@ -11,12 +11,13 @@ package enum FieldpostTool {
         ServeCommand.spec, TokenCommands.create, TokenCommands.list, TokenCommands.revoke, DeviceCommand.spec,
         SyncCommand.spec, ImportCommand.spec, OutboxCommands.list, OutboxCommands.show, OutboxCommands.retry,
         OutboxCommands.discard, OutboxCommands.edit, OutboxCommands.undo, OutboxCommands.export, SchemaCommand.check,
-        StatusCommand.spec,
+        StatusCommand.spec, SimulateCommand.spec,
     ]
 
     /// Runs the process's own arguments on its own streams; returns its exit code.
     @concurrent package static func main() async -> Int32 {
-        await run(Array(CommandLine.arguments.dropFirst()), on: .process()).code
+        Heap.keepFreedMemory()
+        return await run(Array(CommandLine.arguments.dropFirst()), on: .process()).code
     }
 
     /// Runs `arguments` on `console`.

@@ -3,7 +3,7 @@ internal import FieldpostSQLite
 
 /// Carries a store's operations to a server and brings the server's changes back.
 ///
-/// A thin shell: it moves bytes, sleeps, and asks ``SyncRun`` what to do next.
+/// A thin shell: it moves bytes, sleeps, and asks `SyncRun` what to do next.
 ///
 ///     let engine = SyncEngine(store: store, transport: HTTPTransport(server: url)) { await session.token() }
 ///     let report = await engine.sync()
@@ -17,15 +17,28 @@ public actor SyncEngine {
     private let owner: String
     private var settings: SyncRun.Settings
     private var batchLimit: Int?
-    private var isRunning = false
-    private var callers: [Int: CheckedContinuation<SyncReport, Never>] = [:]
-    private var served: [Int: CheckedContinuation<SyncReport, Never>] = [:]
-    private var nextCaller = 0
-    private let bell = Bell()
+    private var isServing = false
+    private var callers: [Caller] = []
+    /// Those whom the current run answers.
+    private var served: [Caller] = []
+    private var current: (run: Task<SyncReport, Never>, isAskedFor: Bool)?
+    private var lastCaller = 0
+    private let alarm = Alarm()
+
+    /// Who waits for a run.
+    private struct Caller {
+        var number: Int
+        /// Whether someone asked for it, rather than a timer.
+        var isAskedFor: Bool
+        var continuation: CheckedContinuation<SyncReport, Never>
+    }
 
     /// An engine for `store`.
     ///
-    /// - Parameter token: gives the token; with `refresh` a fresh one, after the server refused the last.
+    /// - Parameters:
+    ///   - store: what to keep in sync.
+    ///   - transport: the way to the server.
+    ///   - token: gives the token; with `refresh` a fresh one, after the server refused the last.
     public init(store: Store, transport: any Transport, token: @escaping TokenSource) {
         self.store = store
         self.transport = transport
@@ -42,53 +55,84 @@ public actor SyncEngine {
     /// Any number of calls at once make one run; a call during a run makes one more after it. Every caller is answered
     /// by a run that began after its call.
     ///
-    /// A caller that is cancelled is answered at once; the run goes on for the others.
+    /// A caller that is cancelled is answered at once; the run goes on.
     public func sync() async -> SyncReport {
-        nextCaller += 1
-        let caller = nextCaller
+        lastCaller += 1
+        let caller = lastCaller
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                if Task.isCancelled { return continuation.resume(returning: SyncReport(end: .stopped)) }
-                callers[caller] = continuation
-                if !isRunning {
-                    isRunning = true
-                    // Unstructured, since the run serves every caller and outlives the first one's cancellation.
-                    Task { await self.serveCallers() }
-                }
-            }
+            await join(caller, isAskedFor: true)
         } onCancel: {
-            // Unstructured, since a cancellation handler cannot wait for the actor.
+            // Unstructured, since a handler cannot wait; it ends at once.
             Task { await self.leave(caller) }
         }
     }
 
-    private func leave(_ caller: Int) {
-        let waiting = callers.removeValue(forKey: caller) ?? served.removeValue(forKey: caller)
-        waiting?.resume(returning: SyncReport(end: .stopped))
+    /// Waits for a run that begins after this call.
+    ///
+    /// Runs asked for and runs by the timer never overlap: each would take the lease from the other.
+    private func join(_ caller: Int, isAskedFor: Bool) async -> SyncReport {
+        await withCheckedContinuation { continuation in
+            if Task.isCancelled { return continuation.resume(returning: SyncReport(end: .stopped)) }
+            callers.append(Caller(number: caller, isAskedFor: isAskedFor, continuation: continuation))
+            if !isServing {
+                isServing = true
+                // Unstructured, since a run serves every caller and outlives the first one's cancellation.
+                Task { await self.serveCallers() }
+            }
+        }
     }
 
     private func serveCallers() async {
         while !callers.isEmpty {
-            (served, callers) = (callers, [:])
-            let report = await runOnce(ignoringBackoff: true)
-            for caller in served.values { caller.resume(returning: report) }
-            served = [:]
+            (served, callers) = (callers, [])
+            let isAskedFor = served.contains(where: \.isAskedFor)
+            // A task of its own, so that it can be cancelled alone.
+            let run = Task { await self.runOnce(ignoringBackoff: isAskedFor) }
+            current = (run, isAskedFor)
+            let report = await run.value
+            current = nil
+            for caller in served { caller.continuation.resume(returning: report) }
+            served = []
         }
-        isRunning = false
+        isServing = false
     }
 
-    /// Runs sync whenever there is a reason to, until cancelled: at the start, after ``poke()``, and when a delay is over.
+    private func leave(_ number: Int) {
+        let leaving = (callers + served).filter { $0.number == number }
+        callers.removeAll { $0.number == number }
+        served.removeAll { $0.number == number }
+        for caller in leaving { caller.continuation.resume(returning: SyncReport(end: .stopped)) }
+    }
+
+    /// Ends the run of a timer that was cancelled; one that someone asked for goes on without it.
+    private func abandon(_ number: Int) {
+        if let current, !current.isAskedFor, served.contains(where: { $0.number == number }) {
+            current.run.cancel()
+        } else {
+            leave(number)
+        }
+    }
+
+    /// Runs sync whenever there is a reason to, until cancelled.
+    ///
+    /// Reasons are the start, ``poke()``, and a delay that is over.
     public func run() async throws {
         while !Task.isCancelled {
-            let report = await runOnce(ignoringBackoff: false)
-            let pause = try await nextPause(after: report.end)
-            await bell.heard(orAfter: pause, sleep: store.environment.sleep)
+            lastCaller += 1
+            let caller = lastCaller
+            let report = await withTaskCancellationHandler {
+                await join(caller, isAskedFor: false)
+            } onCancel: {
+                // Unstructured, since a handler cannot wait; it ends at once.
+                Task { await self.abandon(caller) }
+            }
+            await pause(atMost: try await nextPause(after: report.end))
         }
         try Task.checkCancellation()
     }
 
     /// Says that there is a reason to sync: a write, a hint of connectivity, a message from the server.
-    public func poke() { bell.ring() }
+    public func poke() { alarm.raise() }
 
     /// The longest time between two runs when nothing is known to be waiting.
     private static let idleMilliseconds: Int64 = 300_000
@@ -103,6 +147,16 @@ public actor SyncEngine {
             return max(end == .leaseHeld ? Self.leasePollMilliseconds : 0, next - now.milliseconds)
         }
         return .milliseconds(min(due, Self.idleMilliseconds))
+    }
+
+    private func pause(atMost pause: Duration) async {
+        let (alarm, sleep) = (alarm, store.environment.sleep)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await alarm.wait() }
+            group.addTask { try? await sleep(pause) }
+            await group.next()
+            group.cancelAll()
+        }
     }
 
     // MARK: One run

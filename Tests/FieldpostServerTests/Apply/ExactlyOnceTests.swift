@@ -58,7 +58,14 @@ import Testing
     @Test func `a blocked operation is not stored and goes through later`() throws {
         let shop = try Shop()
         let create = shop.note(1)
-        let edit = shop.operation("notes", 1, .update, ["title": "x"], base: .after(create.id), after: [create.id])
+        let edit = shop.operation(
+            "notes",
+            1,
+            .update,
+            ["title": "x"],
+            base: .after(create.id),
+            after: [create.id]
+        )
 
         let blocked = try shop.push(edit)
         #expect(blocked.map(\.verdict) == ["blocked"])
@@ -72,7 +79,12 @@ import Testing
         let shop = try Shop()
         let parent = shop.order(1, total: -1)
         let child = shop.operation(
-            "lines", 2, .create, ["order_id": .string(Shop.id(1)), "text": "t"], after: [parent.id])
+            "lines",
+            2,
+            .create,
+            ["order_id": .string(Shop.id(1)), "text": "t"],
+            after: [parent.id]
+        )
 
         let results = try shop.push(parent, child)
 
@@ -92,9 +104,11 @@ import Testing
         #expect(try shop.row("notes", 1)?["likes"] == 1)
     }
 
-    @Test func `a kill between any two statements of a push leaves nothing or all of it`() throws {
+    @Test func `a kill between any two statements of a push leaves nothing or all of it`() async throws {
         var kills = 0
         for statement in 1... {
+            // Other tests wait on the same few threads.
+            await Task.yield()
             let folder = try ScratchFolder()
             let shop = try Shop(folder: folder)
             let order = shop.order(1, plate: "X 1")
@@ -159,7 +173,12 @@ import Testing
 
         let told = try shop.connection.transaction {
             try shop.core.status(
-                query, on: shop.connection, credential: Shop.everywhere, device: nil, now: shop.now)
+                query,
+                on: shop.connection,
+                credential: Shop.everywhere,
+                device: nil,
+                now: shop.now
+            )
         }
 
         #expect(told.results.map(\.verdict) == ["rejected voided", "applied"])
