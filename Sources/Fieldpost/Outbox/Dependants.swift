@@ -9,7 +9,7 @@ struct Dependants {
 
     /// The unsettled operations that depend on `entry` directly: later ones on its row, and those that name it.
     ///
-    /// Only a create is named by operations on other rows, so only then are they searched, from its place on.
+    /// Only where an operation can be named by operations on other rows are they searched, from its place on.
     func of(_ entry: OutboxEntry) throws -> [OutboxEntry] {
         var found = try db.entries(
             where: "row = ? AND tbl = ? AND seq > ?",
@@ -17,10 +17,7 @@ struct Dependants {
             .text(entry.table),
             .integer(entry.seq)
         )
-        let isReferenced = db.schema.tables.contains { table in
-            table.columns.contains { $0.reference?.table == entry.table }
-        }
-        if entry.action == "create", isReferenced {
+        if isNamed(entry) {
             let known = Set(found.map(\.seq))
             let named = try db.entries(
                 where: "seq > ? AND after IS NOT NULL AND instr(after, ?) > 0",
@@ -30,6 +27,15 @@ struct Dependants {
             found += named.filter { !known.contains($0.seq) }
         }
         return found.sorted { $0.seq < $1.seq }
+    }
+
+    /// Whether operations on other rows may name `entry`: the create of a row that others refer to, and whatever ended a
+    /// reference, which the delete of the row referred to waits for.
+    private func isNamed(_ entry: OutboxEntry) -> Bool {
+        if entry.action == "create" {
+            return db.schema.tables.contains { $0.columns.contains { $0.reference?.table == entry.table } }
+        }
+        return db.schema.table(entry.table)?.columns.contains { $0.reference != nil } ?? false
     }
 
     /// Makes what is held by `ids` ready again, and what is held by that.
@@ -59,7 +65,7 @@ struct Dependants {
 
     /// Lets what named `entry` go on without it: it will never be applied, and the row it was about is the server's.
     func forget(_ entry: OutboxEntry) throws {
-        if entry.action == "create" {
+        if isNamed(entry) {
             try db.connection.run(
                 """
                 UPDATE fieldpost_outbox SET after = (SELECT nullif(json_group_array(value), '[]')

@@ -243,6 +243,7 @@ package struct PushOutcome {
         try statement.run()
         guard db.connection.changes > 0 else { return false }
         try db.connection.run("DELETE FROM fieldpost_outbox WHERE seq = ?", .integer(entry.seq))
+        try db.connection.run("DELETE FROM fieldpost_released WHERE seq = ?", .integer(entry.seq))
         settled.insert(entry.id)
         return true
     }
