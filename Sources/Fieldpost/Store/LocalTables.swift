@@ -57,6 +57,7 @@ enum LocalTables {
 
         -- Rows that another row ceased to refer to by the operation seq: their delete waits for it.
         CREATE TABLE fieldpost_released (row TEXT, tbl TEXT, seq INTEGER, PRIMARY KEY (row, tbl, seq)) WITHOUT ROWID;
+        CREATE INDEX fieldpost_released_seq ON fieldpost_released (seq);
 
         -- Always empty: what goes in is taken by their triggers; see SharedTriggers.
         CREATE TABLE fieldpost_doubtful_text (place TEXT, value TEXT);

@@ -35,11 +35,17 @@ public final class TransactionContext {
 /// A read transaction.
 public struct ReadTransaction: ReadingTransaction, ~Copyable {
     public let context: TransactionContext
+
+    // Inlined into a closure that is specialized, it crashes the optimizer of Swift 6.3.
+    @inline(never) init(context: TransactionContext) { self.context = context }
 }
 
 /// A write transaction: its changes and their operations commit together, or not at all.
 public struct WriteTransaction: ReadingTransaction, ~Copyable {
     public let context: TransactionContext
+
+    // Inlined into a closure that is specialized, it crashes the optimizer of Swift 6.3.
+    @inline(never) init(context: TransactionContext) { self.context = context }
 }
 
 /// One row of a query: its values by column name, in the order selected.
