@@ -60,7 +60,14 @@ let package = Package(
             name: "FieldpostSQLiteTests",
             dependencies: ["FieldpostSQLite", "FieldpostGzip", "FieldpostCrypto"]
         ),
-        .testTarget(name: "FieldpostTests", dependencies: ["FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost", "FieldpostTesting", "FieldpostServer"]),
+        .testTarget(
+            name: "FieldpostTests",
+            dependencies: [
+                "CFieldpostSQLite", "FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost", "FieldpostTesting",
+                "FieldpostServer",
+            ],
+            exclude: ["Fixtures"]
+        ),
         .testTarget(name: "FieldpostServerTests", dependencies: ["FieldpostServer", "FieldpostTesting"]),
         .testTarget(
             name: "FieldpostServerHTTPTests",

@@ -8,7 +8,7 @@ extension Store {
     public var statusUpdates: WatchSequence<SyncStatus> {
         let key = WatchHub.Key(result: ObjectIdentifier(SyncStatus.self), kind: "status", sql: "")
         return watching(key, isSame: { $0 == $1 }) { context in
-            (try StatusReader(connection: context.connection).status(), 0)
+            (try StatusReader(context).status(), 0)
         }
     }
 
@@ -35,6 +35,6 @@ extension TransactionContext {
     fileprivate func status<Record: SyncedRecord>(of record: Record) throws -> RowStatus {
         let layout = try records.layout(Record.self)
         let key = try layout.key(record.id).text ?? ""
-        return try StatusReader(connection: connection).status(of: key, table: layout.table)
+        return try StatusReader(self).status(of: key, table: layout.table)
     }
 }

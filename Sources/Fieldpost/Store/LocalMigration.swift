@@ -109,6 +109,7 @@ struct LocalMigration {
         // A column that a trigger names cannot be dropped.
         if !statements.isEmpty { try triggers.drop() }
         for statement in statements { try connection.execute(statement) }
+        for step in steps { for (table, upcast) in step.operations { try rewriteBases(of: table, upcast) } }
         for table in schema.tables {
             let ddl = TableDDL(table, side: .device)
             if try exists(table.name) {
@@ -119,6 +120,18 @@ struct LocalMigration {
             for index in ddl.createIndexes() { try connection.execute(index) }
         }
         return !statements.isEmpty
+    }
+
+    /// Gives the server's rows under unsettled edits the new names, so that the replay finds its columns.
+    private func rewriteBases(of table: String, _ upcast: Upcast) throws {
+        let rows = try connection.query(
+            "SELECT row, base FROM fieldpost_rows WHERE tbl = ? AND base IS NOT NULL", .text(table))
+        for row in rows {
+            guard let base = try row[1].text.flatMap({ try JSON(text: $0).object }) else { continue }
+            try connection.run(
+                "UPDATE fieldpost_rows SET base = ? WHERE tbl = ? AND row = ?", .text(upcast.row(base).text), .text(table),
+                row[0])
+        }
     }
 
     private func addMissingColumns(_ table: Table, _ ddl: TableDDL) throws {

@@ -55,8 +55,10 @@ import Testing
             let job = jobs[random.below(jobs.count)]
             let state = random.below(4)
             let isSent = random.chance(30)
-            try await store.writer.perform { database, _, _ in
+            try await store.writer.perform { database, now, _ in
                 let connection = database.connection
+                // Half a lease ahead, so that the holder counts as alive.
+                let far = now.milliseconds + 30_000
                 switch step % 3 {
                 case 0:
                     // Any entry may come to stand anywhere; the outbox's rules are tested elsewhere.
@@ -65,7 +67,7 @@ import Testing
                         .integer(Int64(step % 7)))
                 case 1:
                     try connection.run(
-                        "UPDATE fieldpost_lease SET on_wire = CASE WHEN ? THEN ifnull((SELECT json_group_array(seq) FROM "
+                        "UPDATE fieldpost_lease SET owner = '1/test', expires_at = \(far), on_wire = CASE WHEN ? THEN ifnull((SELECT json_group_array(seq) FROM "
                             + "(SELECT seq FROM fieldpost_outbox WHERE state = 0 LIMIT 3)), '[]') ELSE '[]' END",
                         .integer(isSent ? 1 : 0))
                 default: break

@@ -1,7 +1,9 @@
-import Fieldpost
+import FieldpostCore
 import FieldpostSQLite
 import Foundation
 import Testing
+
+@testable import Fieldpost
 
 @Suite struct StoreOpeningTests {
     let folder: TemporaryFolder
@@ -109,19 +111,26 @@ import Testing
         func statements(_ tables: Int) async throws -> Int {
             let schema = Schema(
                 version: 1,
-                tables: (0..<tables).map { Table("table_\($0)") { Column("id", .uuid).primaryKey() } })
+                tables: (0..<tables).map { Table("table_\($0)") { Column("id", .uuid).primaryKey(); Column("name", .text) } })
             let path = folder.path("\(tables).db")
             await (try await Store.open(at: path, schema: schema)).close()
+            let count = Counter()
+            var options = LocalDatabase.Options()
+            options.willStep = { _ in count.add() }
             var random = SystemRandomNumberGenerator()
-            var count = 0
-            let database = try LocalDatabase(
-                path: path, schema: schema, now: Timestamp(milliseconds: 0), random: &random)
-            database.connection.willStep = { _ in count += 1 }
-            _ = try database.meta("schema")
-            return count
+            _ = try LocalDatabase(
+                path: path, schema: schema, options: options, now: Timestamp(milliseconds: 0), random: &random)
+            return count.value
         }
         #expect(try await statements(100) == statements(5))
     }
+}
+
+/// Counts from any thread.
+final class Counter: Sendable {
+    private let count = Locked(0)
+    var value: Int { count.withLock { $0 } }
+    func add() { count.withLock { $0 += 1 } }
 }
 
 @Suite struct RescueTests {
@@ -142,7 +151,7 @@ import Testing
         }
         await store.close()
         let connection = try Connection(path: path)
-        try connection.execute("INSERT INTO fieldpost_meta VALUES ('open', '0/gone')")
+        try connection.execute("INSERT INTO fieldpost_meta VALUES ('open', '999999999/gone')")
         connection.close()
     }
 
