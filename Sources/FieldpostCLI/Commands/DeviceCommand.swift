@@ -4,7 +4,8 @@ internal import FieldpostCore
 /// `fieldpost device`.
 enum DeviceCommand {
     static let spec = CommandSpec(
-        path: ["device"], summary: "Be a device: one JSON command a line in, one reply a line out.",
+        path: ["device"],
+        summary: "Be a device: one JSON command a line in, one reply a line out.",
         options: OpenDevice.options + [.flag("live", "sync by itself, and print events")],
         notes: [
             #"Commands: {"do":"write","ops":[…]}, exec, query, sync, status, outbox, failed, conflicts, retry, discard, "#
@@ -16,8 +17,13 @@ enum DeviceCommand {
         let device = try await OpenDevice(invocation)
         let isLive = invocation.has("live")
         let session = DeviceSession(
-            store: device.store, engine: device.engine, network: device.network, clock: device.clock, console: console,
-            isLive: isLive)
+            store: device.store,
+            engine: device.engine,
+            network: device.network,
+            clock: device.clock,
+            console: console,
+            isLive: isLive
+        )
         await withTaskGroup(of: Void.self) { group in
             if isLive {
                 if let engine = device.engine { group.addTask { try? await engine.run() } }

@@ -18,8 +18,10 @@ package struct Console: Sendable {
 
     /// A console of the given parts.
     package init(
-        write: @escaping @Sendable (String) -> Void, writeError: @escaping @Sendable (String) -> Void,
-        nextLine: @escaping @Sendable () async -> [UInt8]? = { nil }, isWatched: Bool = false,
+        write: @escaping @Sendable (String) -> Void,
+        writeError: @escaping @Sendable (String) -> Void,
+        nextLine: @escaping @Sendable () async -> [UInt8]? = { nil },
+        isWatched: Bool = false,
         stopped: @escaping @Sendable () async -> Void = { try? await Task.sleep(for: .seconds(1_000_000)) }
     ) {
         self.write = write
@@ -40,8 +42,12 @@ package struct Console: Sendable {
         let output = StandardStream(descriptor: STDOUT_FILENO)
         let errors = StandardStream(descriptor: STDERR_FILENO)
         return Console(
-            write: { output.write($0, endsWithoutReader: true) }, writeError: { errors.write($0, endsWithoutReader: false) },
-            nextLine: { await input.next() }, isWatched: isatty(STDERR_FILENO) == 1, stopped: { await StopSignals.first() })
+            write: { output.write($0, endsWithoutReader: true) },
+            writeError: { errors.write($0, endsWithoutReader: false) },
+            nextLine: { await input.next() },
+            isWatched: isatty(STDERR_FILENO) == 1,
+            stopped: { await StopSignals.first() }
+        )
     }
 }
 

@@ -43,7 +43,9 @@ struct DeviceSession: Sendable {
     private func reply(to work: Work) async -> JSONObject {
         do {
             var reply: JSONObject = ["ok": true]
-            for member in try await perform(try work.get()).members { reply.append(member.name, member.value) }
+            for member in try await perform(try work.get()).members {
+                reply.append(member.name, member.value)
+            }
             return reply
         } catch {
             return Failure(error).json
@@ -83,7 +85,11 @@ struct DeviceSession: Sendable {
 
     private func operation(_ text: String) throws(Failure) -> OperationID {
         guard let id = OperationID(text) else {
-            throw Failure("operation_missing", "There is no operation with this id; ids are UUIDs.", exit: .usage)
+            throw Failure(
+                "operation_missing",
+                "There is no operation with this id; ids are UUIDs.",
+                exit: .usage
+            )
         }
         return id
     }
@@ -109,17 +115,24 @@ struct DeviceSession: Sendable {
             return (rows, try transaction.operations())
         }
         await wroteSomething()
-        return ["operations": .array(operations.map { .string($0.text) }), "rows": .array(rows.map(JSON.string))]
+        return [
+            "operations": .array(operations.map { .string($0.text) }), "rows": .array(rows.map(JSON.string)),
+        ]
     }
 
     private func sync() async throws -> JSONObject {
         let report: SyncReport?
-        if let engine { report = try await DeviceSync(store: store, engine: engine).run() } else { report = nil }
+        if let engine {
+            report = try await DeviceSync(store: store, engine: engine).run()
+        } else {
+            report = nil
+        }
         let reason = report?.reason ?? "no server is configured; start the device with --server"
         return [
             "online": .bool(report?.isOnline ?? false), "reason": reason.isEmpty ? .null : .string(reason),
             "status": .object(try await store.status().json), "pushed": .integer(Int64(report?.pushed ?? 0)),
-            "conflicts": .integer(Int64(report?.conflicts ?? 0)), "rejected": .integer(Int64(report?.rejected ?? 0)),
+            "conflicts": .integer(Int64(report?.conflicts ?? 0)),
+            "rejected": .integer(Int64(report?.rejected ?? 0)),
             "pulled": .integer(Int64(report?.pulled ?? 0)),
         ]
     }
