@@ -47,7 +47,12 @@ import Testing
     @Test func `an option takes its value behind an equals sign too`() async throws {
         let folder = try TemporaryFolder()
 
-        let run = await CommandRun.of("token", "create", "--store=sqlite:\(folder.file("s.db"))", "--scope=B1")
+        let run = await CommandRun.of(
+            "token",
+            "create",
+            "--store=sqlite:\(folder.file("s.db"))",
+            "--scope=B1"
+        )
 
         #expect(run.exit == .done)
         #expect(run.output.count == 44)
@@ -56,14 +61,19 @@ import Testing
     @Test func `each kind of failure has its exit code`() async throws {
         let folder = try TemporaryFolder()
         try folder.write("{", to: "bad.json")
-        try folder.write("no database, only a text that is long enough to be looked at as one. ", to: "text.db")
+        try folder.write(
+            "no database, only a text that is long enough to be looked at as one. ",
+            to: "text.db"
+        )
 
         #expect(await CommandRun.of("schema", "check", folder.file("none.json")).exit == .missingFile)
         #expect(await CommandRun.of("schema", "check", folder.file("bad.json")).exit == .badData)
         #expect(await CommandRun.of("status", "--db", folder.file("none.db")).exit == .missingFile)
         #expect(await CommandRun.of("status", "--db", folder.file("text.db")).exit == .unavailable)
         #expect(
-            await CommandRun.of("token", "create", "--store", "postgresql://h/d", "--scope", "B1").exit == .unavailable)
+            await CommandRun.of("token", "create", "--store", "postgresql://h/d", "--scope", "B1").exit
+                == .unavailable
+        )
         #expect(await CommandRun.of("token", "list", "--store", folder.file("none.db")).exit == .missingFile)
     }
 
@@ -77,9 +87,13 @@ import Testing
     @Test func `schema check names every problem, and is content with none`() async throws {
         let folder = try TemporaryFolder()
         try folder.write(
-            #"{"version":1,"tables":{"orders":{"columns":{"id":"uuid","total":"integr"},"scop":"id"}}}"#, to: "bad.json")
+            #"{"version":1,"tables":{"orders":{"columns":{"id":"uuid","total":"integr"},"scop":"id"}}}"#,
+            to: "bad.json"
+        )
         try folder.write(
-            #"{"version":1,"tables":{"orders":{"columns":{"id":"uuid"},"checks":{"odd":"id =="}}}}"#, to: "sql.json")
+            #"{"version":1,"tables":{"orders":{"columns":{"id":"uuid"},"checks":{"odd":"id =="}}}}"#,
+            to: "sql.json"
+        )
 
         let good = await CommandRun.of("schema", "check", folder.schema)
         let bad = await CommandRun.of("schema", "check", folder.file("bad.json"))

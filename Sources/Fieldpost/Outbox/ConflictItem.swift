@@ -20,8 +20,10 @@ public struct ConflictItem: Equatable, Sendable {
     /// The conflict as programs read it.
     public var json: JSONObject {
         [
-            "conflict": .integer(id), "operation": .string(operation.text), "table": .string(table), "row": .string(row),
-            "mine": .object(mine.json), "theirs": theirs.map(JSON.object) ?? .null, "at": .integer(at.milliseconds),
+            "conflict": .integer(id), "operation": .string(operation.text), "table": .string(table),
+            "row": .string(row),
+            "mine": .object(mine.json), "theirs": theirs.map(JSON.object) ?? .null,
+            "at": .integer(at.milliseconds),
         ]
     }
 }

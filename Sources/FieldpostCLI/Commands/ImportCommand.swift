@@ -47,8 +47,9 @@ enum ImportCommand {
     }
 }
 
-/// Keys in random order touch pages all over the file: a cache that holds them, and a log that is written back rarely,
-/// save most of the reading and writing. Commits are as safe as ever.
+/// A large cache, and a log that is written back rarely; commits are as safe as ever.
+///
+/// Keys in random order touch pages all over the file, which would be read and written again for each batch.
 private let tuning = "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 16000"
 
 /// One import and how far it is.

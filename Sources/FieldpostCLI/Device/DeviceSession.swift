@@ -10,8 +10,8 @@ struct DeviceSession: Sendable {
     let network: SwitchedTransport?
     let clock: AdjustableClock
     let console: Console
-    /// Whether the engine runs by itself, so that it wants to know of writes.
-    var isLive = false
+    /// Called after each local change.
+    var wrote: @Sendable () async -> Void = {}
 
     private typealias Work = Result<DeviceRequest, Failure>
 
@@ -57,7 +57,7 @@ struct DeviceSession: Sendable {
         case .write(let writes): return try await write(writes)
         case .exec(let sql, let arguments):
             let changes = try await store.write { try $0.execute(sql, arguments) }
-            await wroteSomething()
+            await wrote()
             return ["changes": .integer(Int64(changes))]
         case .query(let sql, let arguments):
             let rows = try await store.read { try $0.query(sql, arguments) }
@@ -71,9 +71,12 @@ struct DeviceSession: Sendable {
         case .conflicts: return entries(try await store.conflicts().map(\.json))
         case .retry(let text):
             let ids = try await store.retry(try operation(text))
-            await wroteSomething()
+            await wrote()
             return ids.json
-        case .discard(let text): return try await store.discard(try operation(text)).json
+        case .discard(let text):
+            let ids = try await store.discard(try operation(text))
+            await wrote()
+            return ids.json
         case .settled(let text):
             let outcome = try await store.outcome(of: try operation(text))
             return ["outcome": outcome.map { .object($0.json) } ?? .null]
@@ -94,10 +97,6 @@ struct DeviceSession: Sendable {
         return id
     }
 
-    private func wroteSomething() async {
-        if isLive { await engine?.poke() }
-    }
-
     private func write(_ writes: [DeviceRequest.Write]) async throws -> JSONObject {
         let (rows, operations) = try await store.write { transaction in
             var rows: [String] = []
@@ -114,7 +113,7 @@ struct DeviceSession: Sendable {
             }
             return (rows, try transaction.operations())
         }
-        await wroteSomething()
+        await wrote()
         return [
             "operations": .array(operations.map { .string($0.text) }), "rows": .array(rows.map(JSON.string)),
         ]

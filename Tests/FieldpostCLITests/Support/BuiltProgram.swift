@@ -11,7 +11,9 @@ final class BuiltProgram {
     struct Missing: Error {}
 
     static var url: URL {
-        URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "fieldpost")
+        URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appending(
+            path: "fieldpost"
+        )
     }
 
     init(_ arguments: String...) throws {
@@ -26,7 +28,9 @@ final class BuiltProgram {
     deinit { if process.isRunning { process.terminate() } }
 
     /// Sends a line.
-    func send(_ line: String) throws { try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }
+    func send(_ line: String) throws {
+        try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+    }
 
     /// The next line of output, read as JSON; blocks until it comes.
     func receive() throws -> JSONObject {

@@ -16,15 +16,28 @@ struct CommandRun {
         let errors = Collected()
         let lines = Mutex(input[...])
         let console = Console(
-            write: { output.append($0) }, writeError: { errors.append($0) },
-            nextLine: { lines.withLock { $0.popFirst() }.map { Array($0.utf8) } })
+            write: { output.append($0) },
+            writeError: { errors.append($0) },
+            nextLine: { lines.withLock { $0.popFirst() }.map { Array($0.utf8) } }
+        )
         let exit = await FieldpostTool.run(arguments, on: console)
         return CommandRun(exit: exit, output: output.text, errors: errors.text)
     }
 
     /// Runs a device on `db` and returns its replies.
-    static func device(_ folder: TemporaryFolder, db: String = "a.db", _ input: String...) async throws -> [JSONObject] {
-        let run = await of("device", "--schema", folder.schema, "--db", folder.file(db), "--token", "t", input: input)
+    static func device(_ folder: TemporaryFolder, db: String = "a.db", _ input: String...) async throws
+        -> [JSONObject]
+    {
+        let run = await of(
+            "device",
+            "--schema",
+            folder.schema,
+            "--db",
+            folder.file(db),
+            "--token",
+            "t",
+            input: input
+        )
         return try run.replies
     }
 

@@ -13,7 +13,9 @@ import Testing
 
         init() { (reached, reach) = AsyncStream<Int>.makeStream() }
 
-        func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure) -> PushResponse {
+        func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure)
+            -> PushResponse
+        {
             throw .unreachable("nothing is pushed here")
         }
 
@@ -44,7 +46,9 @@ import Testing
                     self.ask.yield(duration)
                     await self.alarm.wait()
                     try Task.checkCancellation()
-                }, randomBits: { 7 })
+                },
+                randomBits: { 7 }
+            )
         }
 
         func wake() { alarm.raise() }
@@ -55,7 +59,11 @@ import Testing
         let sleeper = Sleeper()
         var configuration = Store.Configuration()
         configuration.environment = sleeper.environment
-        let store = try await Store.open(at: folder.path("a.db"), schema: Samples.shop, configuration: configuration)
+        let store = try await Store.open(
+            at: folder.path("a.db"),
+            schema: Samples.shop,
+            configuration: configuration
+        )
         let transport = CountingTransport()
         let engine = SyncEngine(store: store, transport: transport) { _ in "t" }
         var pauses = sleeper.asked.makeAsyncIterator()
@@ -80,7 +88,11 @@ import Testing
         let sleeper = Sleeper()
         var configuration = Store.Configuration()
         configuration.environment = sleeper.environment
-        let store = try await Store.open(at: folder.path("a.db"), schema: Samples.shop, configuration: configuration)
+        let store = try await Store.open(
+            at: folder.path("a.db"),
+            schema: Samples.shop,
+            configuration: configuration
+        )
         let transport = CountingTransport()
         let engine = SyncEngine(store: store, transport: transport) { _ in "t" }
         var pulls = transport.reached.makeAsyncIterator()
