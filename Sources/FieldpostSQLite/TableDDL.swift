@@ -37,10 +37,10 @@ package struct TableDDL {
         if let value = column.defaultValue, let stored = try? column.type.value(from: value) {
             sql += " DEFAULT \(stored.literal)"
         }
-        if var condition = typeCheck(column) {
+        if var condition = Self.typeCheck(column, name) {
             // json_valid(NULL) is 0 in SQLite 3.40, so NULL is let through by name.
             if column.isOptional { condition = "\(name) IS NULL OR \(condition)" }
-            sql += " CONSTRAINT \(quoted("\(column.name)_is_\(column.type.rawValue)")) CHECK (\(condition))"
+            sql += " CONSTRAINT \(quoted(checkName(column))) CHECK (\(condition))"
         }
         if let reference = column.reference {
             let key = schema.table(reference.table)?.key ?? "id"
@@ -55,9 +55,13 @@ package struct TableDDL {
         return sql
     }
 
-    /// What SQLite itself does not check of a type; `NULL` passes.
-    private func typeCheck(_ column: Column) -> String? {
-        let name = quoted(column.name)
+    /// The name of a column's own check, which an error message shows.
+    package func checkName(_ column: Column) -> String {
+        (side == .device ? "\(table.name)." : "") + "\(column.name)_is_\(column.type.rawValue)"
+    }
+
+    /// What SQLite itself does not check of a type, as a condition on the SQL expression `name`; `NULL` passes.
+    package static func typeCheck(_ column: Column, _ name: String) -> String? {
         switch column.type {
         case .boolean: return "\(name) IN (0, 1)"
         case .uuid:
@@ -83,7 +87,8 @@ package struct TableDDL {
             lists.append([name])
         }
         return lists.map { columns in
-            let name = "fieldpost_\(table.name)_\(columns.joined(separator: "_"))"
+            // Points keep (a, b_c) apart from (a_b, c), and both from Fieldpost's own indexes.
+            let name = "fieldpost_\(([table.name] + columns).joined(separator: "."))"
             return "CREATE INDEX IF NOT EXISTS \(quoted(name)) ON \(quoted(table.name)) "
                 + "(\(columns.map(quoted).joined(separator: ", ")))"
         }

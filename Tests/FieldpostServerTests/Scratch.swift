@@ -18,7 +18,31 @@ final class CountingRandom: @unchecked Sendable {
     func bytes(_ count: Int) -> [UInt8] {
         lock.withLock {
             next += 1
-            return (0..<count).map { UInt8(truncatingIfNeeded: next &* 2_654_435_761 >> UInt64($0 % 4 * 8)) ^ UInt8($0) }
+            return (0..<count).map {
+                UInt8(truncatingIfNeeded: next &* 2_654_435_761 >> UInt64($0 % 4 * 8)) ^ UInt8($0)
+            }
         }
+    }
+}
+
+/// Opens once; threads wait for it by blocking, tasks without.
+final class Gate: @unchecked Sendable {
+    // Safe because: the condition guards the flag.
+    private let condition = NSCondition()
+    private var isOpen = false
+
+    func open() {
+        condition.withLock {
+            isOpen = true
+            condition.broadcast()
+        }
+    }
+
+    func wait() {
+        condition.withLock { while !isOpen { condition.wait() } }
+    }
+
+    func opened() async {
+        while !condition.withLock({ isOpen }) { await Task.yield() }
     }
 }

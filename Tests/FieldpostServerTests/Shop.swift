@@ -13,13 +13,20 @@ final class Shop {
     var now = Timestamp(milliseconds: 1_700_000_000_000)
     private var ids: Int64 = 0
 
-    init(schema: Schema = Shop.schema, folder: ScratchFolder? = nil, intents: [String: IntentHandler] = [:]) throws {
+    init(schema: Schema = Shop.schema, folder: ScratchFolder? = nil, intents: [String: IntentHandler] = [:])
+        throws
+    {
         self.folder = try folder ?? ScratchFolder()
         path = self.folder.path + "/shop.db"
         connection = try Connection(path: path)
         let random = random
         core = try ServerCore.open(
-            connection, schema: schema, intents: intents, now: now, random: { random.bytes($0) })
+            connection,
+            schema: schema,
+            intents: intents,
+            now: now,
+            random: { random.bytes($0) }
+        )
     }
 
     static let schema = Schema(version: 2) {
@@ -57,7 +64,10 @@ final class Shop {
             Column("photo", .file).optional()
             Column("price", .integer).optional()
         }
-        .rule("body", .keepLosingVersion).rule("tags", .set).rule("likes", .counter).rule("price", .compareAndSet)
+        .rule("body", .keepLosingVersion).rule("tags", .set).rule("likes", .counter).rule(
+            "price",
+            .compareAndSet
+        )
         Table("settings") {
             Column("id", .text).primaryKey()
             Column("value", .text)
@@ -82,13 +92,27 @@ final class Shop {
     // MARK: Operations
 
     func operation(
-        _ table: String, _ row: Int64, _ action: Operation.Action, _ set: JSONObject = [:], base: Operation.Base = .none,
-        after: [OperationID] = [], schema: Int = 2
+        _ table: String,
+        _ row: Int64,
+        _ action: Operation.Action,
+        _ set: JSONObject = [:],
+        base: Operation.Base = .none,
+        after: [OperationID] = [],
+        schema: Int = 2
     ) -> Operation {
         ids += 1
         return Operation(
-            id: OperationID(Shop.id(0xF000 + ids))!, table: table, row: Shop.id(row), action: action,
-            change: Change(set: set), base: base, after: after, seq: ids, schema: schema, at: now)
+            id: OperationID(Shop.id(0xF000 + ids))!,
+            table: table,
+            row: Shop.id(row),
+            action: action,
+            change: Change(set: set),
+            base: base,
+            after: after,
+            seq: ids,
+            schema: schema,
+            at: now
+        )
     }
 
     func order(_ row: Int64, branch: String = "B1", total: JSON = 100, plate: JSON? = nil) -> Operation {
@@ -103,7 +127,9 @@ final class Shop {
 
     @discardableResult
     func push(
-        groups: [[Operation]], as credential: Credential = Shop.everywhere, device: Device? = Shop.device
+        groups: [[Operation]],
+        as credential: Credential = Shop.everywhere,
+        device: Device? = Shop.device
     ) throws -> [OperationResult] {
         let body = PushRequest(groups: groups.map(OperationGroup.init)).bytes()
         let answer = try core.push(body, on: connection, credential: credential, device: device, now: now)
@@ -112,18 +138,29 @@ final class Shop {
 
     @discardableResult
     func push(
-        _ operations: Operation..., as credential: Credential = Shop.everywhere, device: Device? = Shop.device
+        _ operations: Operation...,
+        as credential: Credential = Shop.everywhere,
+        device: Device? = Shop.device
     ) throws -> [OperationResult] {
         try push(groups: operations.map { [$0] }, as: credential, device: device)
     }
 
     func pull(
-        _ cursor: String? = nil, limit: Int? = nil, as credential: Credential = Shop.everywhere,
+        _ cursor: String? = nil,
+        limit: Int? = nil,
+        as credential: Credential = Shop.everywhere,
         device: Device? = nil
     ) throws -> PullPage {
         try PullPage(
             bytes: core.pull(
-                cursor: cursor, limit: limit, on: connection, credential: credential, device: device, now: now))
+                cursor: cursor,
+                limit: limit,
+                on: connection,
+                credential: credential,
+                device: device,
+                now: now
+            )
+        )
     }
 
     /// The stored row in wire form.
@@ -132,7 +169,9 @@ final class Shop {
         return try access.values(connection, Shop.id(row)).map(access.wire)
     }
 
-    func count(_ sql: String) throws -> Int64 { try connection.scalar("SELECT count(*) FROM " + sql)?.integer ?? -1 }
+    func count(_ sql: String) throws -> Int64 {
+        try connection.scalar("SELECT count(*) FROM " + sql)?.integer ?? -1
+    }
 }
 
 extension OperationResult {

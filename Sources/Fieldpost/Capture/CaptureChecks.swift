@@ -1,53 +1,129 @@
 internal import FieldpostCore
 internal import FieldpostSQLite
 
-/// What no constraint can say of a value, checked in the trigger: a value that could not travel is refused at once.
+/// What a value must be beside what its column's type says: a value that could not travel is refused at once.
+///
+/// Refused are NUL, text that is not UTF-8, infinities, and JSON that our strict reader would refuse on the way.
+/// What is cheap to see is asked in the table's own triggers; what is not, in ``SharedTriggers``.
 struct CaptureChecks {
     let table: Table
+    /// Columns of a table that the app made, whose types SQLite does not enforce.
+    var unchecked: Set<String> = []
 
-    init(_ table: Table) { self.table = table }
-
-    /// A statement that aborts the write, naming the column, unless every value of `NEW` can travel.
-    var statement: String {
-        let checks = table.columns.flatMap { column in
-            faults(column).map { condition, message in
-                "WHEN \(condition) THEN RAISE(ABORT, "
-                    + "\(sqlString("fieldpost type: \(table.name).\(column.name) \(message)")))"
-            }
-        }
-        return checks.isEmpty ? "SELECT 1" : "SELECT CASE \(checks.joined(separator: " ")) END"
+    /// One way in which a value cannot travel: an SQL condition, and what to tell the app.
+    private struct Fault {
+        let condition: String
+        let message: String
     }
 
-    private func faults(_ column: Column) -> [(String, String)] {
-        let value = "NEW.\(quoted(column.name))"
-        switch column.type {
-        case .real: return [("\(value) IN (9e999, -9e999)", "is infinite; store a finite number")]
-        case .text:
-            return [
-                ("instr(\(value), char(0))", "holds NUL; remove it"), (invalidUTF8(value), "is not valid UTF-8; encode it"),
-            ]
-        case .json: return [(invalidUTF8(value), "is not valid UTF-8; encode it")]
-        case .set:
-            return [
-                (
-                    "EXISTS (SELECT 1 FROM json_each(\(value)) WHERE type NOT IN ('integer', 'text'))",
-                    "holds something other than strings and integers"
-                ), (invalidUTF8(value), "is not valid UTF-8; encode it"),
-            ]
-        default: return []
-        }
-    }
-
-    /// Whether a text written by a program we do not know is not UTF-8, which SQLite does not check.
+    /// Statements that abort the write, naming the column, unless every value of `NEW` can travel.
     ///
-    /// A character that decodes and encodes to other bytes is none. SQL in a trigger has no recursion, so the places
-    /// are counted by arrays of zeros, in slices of 128 to keep a long text from costing its square.
-    private func invalidUTF8(_ value: String) -> String {
-        func numbers(_ count: String) -> String { "json_each('[0' || replace(hex(zeroblob(\(count))), '00', ',0') || ']')" }
-        return "\(value) GLOB '*[^' || char(1) || '-' || char(127) || ']*' "
-            + "AND NOT (SELECT trusted FROM fieldpost_session) AND EXISTS (SELECT 1 FROM "
-            + "(SELECT substr(\(value), k.key * 128 + 1, 128) AS part FROM \(numbers("length(\(value)) / 128")) AS k LIMIT -1) AS p, "
-            + "\(numbers("127")) AS j WHERE j.key < length(p.part) "
-            + "AND char(unicode(substr(p.part, j.key + 1, 1))) IS NOT substr(p.part, j.key + 1, 1))"
+    /// - Parameter old: a row whose equal values need no second look.
+    func statements(since old: String? = nil) -> [String] {
+        let shallow = table.columns.flatMap { column in
+            var found = faults(column, row: "NEW")
+            if old != nil, table.rule(for: column.name) == .counter { found.append(wideStep(column)) }
+            return found.map { "WHEN \(changed(column, since: old))\($0.condition) \(abort($0.message))" }
+        }
+        var statements: [String] = []
+        if !shallow.isEmpty { statements.append("SELECT CASE \(shallow.joined(separator: " ")) END") }
+        return statements + deepStatements(since: old)
+    }
+
+    /// Statements that have the doubtful values looked at closely, and abort for one that stayed.
+    private func deepStatements(since old: String?) -> [String] {
+        let doubtful = table.columns.compactMap { column in doubt(column, row: "NEW").map { (column, $0) } }
+        if doubtful.isEmpty { return [] }
+        let kinds = [ColumnType.text, .json, .set].filter { type in doubtful.contains { $0.0.type == type } }
+        let inserts = kinds.map { type in
+            let rows = doubtful.filter { $0.0.type == type }.map { column, doubt in
+                "SELECT \(sqlString(column.name)), NEW.\(quoted(column.name)) WHERE \(changed(column, since: old))\(doubt)"
+            }
+            return "INSERT INTO fieldpost_doubtful_\(type.rawValue) (place, value) \(rows.joined(separator: " UNION ALL "))"
+        }
+        let messages = doubtful.map { column, _ in "WHEN \(sqlString(column.name)) \(abort(message(column)))" }
+        // JSON and sets have their text looked at as well.
+        let left = (kinds.contains(.text) ? kinds : [.text] + kinds).map { "SELECT place FROM fieldpost_doubtful_\($0.rawValue)" }
+        return inserts + [
+            "SELECT CASE place \(messages.joined(separator: " ")) END FROM (\(left.joined(separator: " UNION ALL ")))"
+        ]
+    }
+
+    private func changed(_ column: Column, since old: String?) -> String {
+        old.map { "\($0).\(quoted(column.name)) IS NOT NEW.\(quoted(column.name)) AND " } ?? ""
+    }
+
+    private func abort(_ message: String) -> String { "THEN RAISE(ABORT, \(sqlString("fieldpost type: \(message)")))" }
+
+    /// An expression that says what is wrong with a row that is there already, or `NULL`.
+    func fault(of row: String) -> String {
+        let cases = table.columns.flatMap { column in
+            let value = "\(row).\(quoted(column.name))"
+            let deep = doubt(column, row: row).map {
+                [Fault(condition: "\($0) AND \(DeepChecks.fault(column.type, value))", message: message(column))]
+            }
+            return faults(column, row: row) + (deep ?? [])
+        }
+        .map { "WHEN \($0.condition) THEN \(sqlString($0.message))" }
+        return cases.isEmpty ? "NULL" : "CASE \(cases.joined(separator: " ")) END"
+    }
+
+    private func faults(_ column: Column, row: String) -> [Fault] {
+        let value = "\(row).\(quoted(column.name))"
+        var faults: [(String, String)] = unchecked.contains(column.name) ? typeFaults(column, value) : []
+        switch column.type {
+        case .real: faults.append(("\(value) IN (9e999, -9e999)", "is infinite; store a finite number"))
+        case .uuid, .file, .text, .json, .set: faults.append(("instr(\(value), char(0))", "holds NUL; remove it"))
+        case .integer, .date, .boolean, .blob: break
+        }
+        return faults.map { Fault(condition: $0.0, message: "\(table.name).\(column.name) \($0.1)") }
+    }
+
+    /// A counter's step is the difference, which must fit as well.
+    private func wideStep(_ column: Column) -> Fault {
+        let name = quoted(column.name)
+        return Fault(
+            condition: "typeof(NEW.\(name) - OLD.\(name)) = 'real'",
+            message: "\(table.name).\(column.name) changes by more than 64 bits hold; change it in two steps")
+    }
+
+    /// Whether a value needs a closer look, which costs more than the rest of capture; `nil` for a type that never does.
+    private func doubt(_ column: Column, row: String) -> String? {
+        let value = "\(row).\(quoted(column.name))"
+        switch column.type {
+        case .text: return "\(UTF8Check.hasNonASCII(value)) AND (SELECT trusted FROM fieldpost_session) = 0"
+        case .json, .set: return "\(value) IS NOT NULL"
+        case .uuid, .integer, .real, .boolean, .date, .blob, .file: return nil
+        }
+    }
+
+    private func message(_ column: Column) -> String {
+        let reason =
+            switch column.type {
+            case .set: "holds something other than strings of valid UTF-8 and 64-bit integers"
+            case .json:
+                "is JSON that cannot travel: a name given twice, a number beyond a double, broken UTF-8, "
+                    + "or more than \(DeepChecks.jsonDepth) levels"
+            default: "is not valid UTF-8; encode it"
+            }
+        return "\(table.name).\(column.name) \(reason)"
+    }
+
+    // MARK: Tables of the app's own making
+
+    private func typeFaults(_ column: Column, _ value: String) -> [(String, String)] {
+        let classes: String =
+            switch column.type {
+            case .integer, .date, .boolean: "'integer'"
+            case .real: "'real', 'integer'"
+            case .blob: "'blob'"
+            case .uuid, .text, .json, .set, .file: "'text'"
+            }
+        let isNull = column.isOptional ? ", 'null'" : ""
+        var faults = [("typeof(\(value)) NOT IN (\(classes)\(isNull))", "is not \(column.type.rawValue)")]
+        if let condition = TableDDL.typeCheck(column, value) {
+            faults.append(("\(value) IS NOT NULL AND NOT (\(condition))", "is not \(column.type.rawValue)"))
+        }
+        return faults
     }
 }

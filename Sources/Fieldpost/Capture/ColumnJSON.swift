@@ -11,12 +11,16 @@ struct ColumnJSON {
     /// The JSON text of `column`; a blob as hexadecimal digits, which ``LocalJSON`` turns into base64.
     func text(_ column: Column) -> String {
         let value = "\(row).\(quoted(column.name))"
+        func unlessNull(_ text: String) -> String {
+            column.isOptional ? "CASE WHEN \(value) IS NULL THEN 'null' ELSE \(text) END" : text
+        }
         switch column.type {
         case .uuid, .text, .file, .integer, .date: return "json_quote(\(value))"
-        case .real: return "CASE WHEN \(value) IS NULL THEN 'null' ELSE printf('%!.17g', \(value)) END"
-        case .boolean: return "CASE \(value) WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END"
-        case .blob: return #"CASE WHEN \#(value) IS NULL THEN 'null' ELSE '"' || hex(\#(value)) || '"' END"#
-        case .json, .set: return "ifnull(json(\(value)), 'null')"
+        // SQLite 3.40 prints 530 of 300,000 random doubles inexactly with 17 digits, and none with 18.
+        case .real: return unlessNull("printf('%!.19g', \(value))")
+        case .boolean: return "CASE \(value) WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE json_quote(\(value)) END"
+        case .blob: return unlessNull(#"'"' || hex(\#(value)) || '"'"#)
+        case .json, .set: return unlessNull("json(\(value))")
         }
     }
 
@@ -34,6 +38,16 @@ struct ColumnJSON {
                 + text(column) + " ELSE '' END"
         }
         return join(parts)
+    }
+
+    /// `,"name":value` for each column whose text differs from the one in the object that `image` holds.
+    func changed(_ columns: [Column], sinceImage image: String) -> String {
+        if columns.isEmpty { return "''" }
+        return join(
+            columns.map { column in
+                "CASE WHEN (\(image) -> '$.\(column.name)') IS NOT \(text(column)) "
+                    + #"THEN ',"\#(column.name)":' || \#(text(column)) ELSE '' END"#
+            })
     }
 
     func list(_ members: [(name: String, value: String)]) -> String {

@@ -3,7 +3,7 @@ internal import FieldpostSQLite
 
 /// Carries a store's operations to a server and brings the server's changes back.
 ///
-/// A thin shell: it moves bytes, sleeps, and asks ``SyncRun`` what to do next.
+/// A thin shell: it moves bytes, sleeps, and asks `SyncRun` what to do next.
 ///
 ///     let engine = SyncEngine(store: store, transport: HTTPTransport(server: url)) { await session.token() }
 ///     let report = await engine.sync()
@@ -31,7 +31,10 @@ public actor SyncEngine {
 
     /// An engine for `store`.
     ///
-    /// - Parameter token: gives the token; with `refresh` a fresh one, after the server refused the last.
+    /// - Parameters:
+    ///   - store: what to keep in sync.
+    ///   - transport: the way to the server.
+    ///   - token: gives the token; with `refresh` a fresh one, after the server refused the last.
     public init(store: Store, transport: any Transport, token: @escaping TokenSource) {
         self.store = store
         self.transport = transport

@@ -2,7 +2,7 @@ public import FieldpostCore
 
 /// Why a request brought no answer that counts.
 ///
-/// None of these says anything about an operation, but for ``serverError``, ``tooLarge`` and ``invalid(_:)``, which may
+/// None of these says anything about an operation, but for ``serverError(_:)``, ``tooLarge`` and ``invalid(_:)``, which may
 /// be the fault of something in the request.
 public enum ExchangeFailure: Error, Equatable, Sendable {
     /// The network: no connection, a cut, a portal, an answer that is not ours or not whole.

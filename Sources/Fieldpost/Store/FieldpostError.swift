@@ -1,6 +1,6 @@
 package import FieldpostSQLite
 
-/// A failure that Fieldpost itself reports; SQLite's are ``FieldpostSQLite/StoreError``.
+/// A failure that Fieldpost itself reports; SQLite's are `StoreError`.
 ///
 /// Branch on ``code``: it is the same word in device lines, in `--json` and in the table of codes in the documentation.
 public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -92,7 +92,10 @@ extension FieldpostError {
             self.init(.type, "\(name) needs a value.", names: [column])
         } else if detail.hasPrefix("CHECK") {
             if let range = name.range(ofTypeCheck: ()) {
-                self.init(.type, "\(name[..<range]) is not of its type.", names: [String(name[..<range])])
+                let path = name[..<range]
+                self.init(
+                    .type, "\(path) is not \(name[range...].dropFirst("_is_".count)).",
+                    names: [String(path.split(separator: ".").last ?? path)])
             } else {
                 self.init(.check, "The check \(name) failed.", names: [name])
             }

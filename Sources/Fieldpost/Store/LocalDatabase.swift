@@ -8,6 +8,8 @@ package final class LocalDatabase {
     package let connection: Connection
     package let schema: Schema
     private let tables: [String: Table]
+    /// SQLite's counter of schema changes when the triggers were last looked at.
+    private var checkedSchema: Value?
 
     /// How a file is opened.
     package struct Options: Sendable {
@@ -83,6 +85,7 @@ extension LocalDatabase {
     ///   ``FieldpostError/Code/outboxFull``, in the transaction, which is then rolled back.
     package func write<Result>(at now: Timestamp, _ body: () throws -> Result) throws -> Result {
         do {
+            try checkTriggers()
             return try connection.transaction(.immediate) {
                 let first = try beginGroup(at: now)
                 let result = try body()
@@ -92,6 +95,20 @@ extension LocalDatabase {
         } catch let error as StoreError {
             throw FieldpostError(error) ?? error
         }
+    }
+
+    /// An index or a trigger that the app made, or a table it rebuilt, asks for other triggers.
+    private func checkTriggers() throws {
+        let current = try connection.scalar("PRAGMA schema_version")
+        if current == checkedSchema { return }
+        try LocalMigration(connection, schema).repairTriggers()
+        checkedSchema = try connection.scalar("PRAGMA schema_version")
+    }
+
+    /// Removes notes of statements that replaced nothing; rows that go unseen would make them wrong.
+    private func clearNotes() throws {
+        guard try connection.scalar("SELECT 1 FROM fieldpost_replaced LIMIT 1") != nil else { return }
+        try connection.run("DELETE FROM fieldpost_replaced")
     }
 
     private func beginGroup(at now: Timestamp) throws -> Int64 {
@@ -105,6 +122,7 @@ extension LocalDatabase {
     private func endGroup(_ first: Int64) throws {
         let count = try nextSequence() - first
         if count > 0 { try checkLimits(first, count) }
+        try clearNotes()
         try connection.run("UPDATE fieldpost_session SET grp = NULL, at = NULL, trusted = 0 WHERE id = 1")
     }
 
@@ -137,6 +155,7 @@ extension LocalDatabase {
         try connection.run("PRAGMA foreign_keys = OFF")
         defer { try? connection.run("PRAGMA foreign_keys = ON") }
         return try connection.transaction(.immediate) {
+            try clearNotes()
             try connection.run("UPDATE fieldpost_session SET applying = 1 WHERE id = 1")
             let result = try body()
             try connection.run("UPDATE fieldpost_session SET applying = 0 WHERE id = 1")

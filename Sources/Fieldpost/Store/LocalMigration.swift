@@ -33,28 +33,39 @@ struct LocalMigration {
         try connection.transaction(.immediate) {
             if try !exists("fieldpost_meta") {
                 try connection.execute(LocalTables.script)
+                try connection.execute(SharedTriggers.script)
                 try setMeta("format", .integer(LocalTables.format))
                 try setMeta("device", .text(identity))
             }
+            var missed = try triggers.tablesWithout(of: storedSchema())
             try connection.run("UPDATE fieldpost_session SET applying = 1")
-            try migrateTables()
+            if try migrateTables() { missed = Set(schema.tables.map(\.name)) }
             try connection.run("UPDATE fieldpost_session SET applying = 0, grp = NULL, at = NULL, trusted = 0")
-            try rebuildTriggers()
+            try triggers.rebuild(adopting: missed)
             try setMeta("schema", .text(schema.json.text()))
             try setMeta("schema_version", .integer(Int64(schema.version)))
+        }
+    }
+
+    /// Puts the triggers right after the app changed its tables or indexes, and records what they missed.
+    func repairTriggers() throws {
+        if try isCurrent() { return }
+        try connection.transaction(.immediate) {
+            try triggers.rebuild(adopting: try triggers.tablesWithout(of: schema))
         }
     }
 
     /// Whether the file is as this schema wants it, so that opening writes nothing.
     private func isCurrent() throws -> Bool {
         guard try exists("fieldpost_meta"), try meta("schema") == .text(schema.json.text()) else { return false }
-        var found: [String: String] = [:]
-        try connection.forEach("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'fieldpost_*'") {
-            found[$0.text(0)] = $0.text(1)
-        }
-        return try schema.tables.allSatisfy { table in
-            try exists(table.name) && wanted(table).allSatisfy { found[$0.name] == $0.sql }
-        }
+        return try schema.tables.allSatisfy { try exists($0.name) } && triggers.areCurrent()
+    }
+
+    private var triggers: TriggerSet { TriggerSet(connection: connection, schema: schema) }
+
+    /// The schema that the file was last opened with.
+    private func storedSchema() throws -> Schema? {
+        try meta("schema")?.text.flatMap { try? Schema(json: Array($0.utf8)) }
     }
 
     private func exists(_ table: String) throws(StoreError) -> Bool {
@@ -71,11 +82,16 @@ struct LocalMigration {
 
     // MARK: Tables
 
-    private func migrateTables() throws {
+    /// Brings the app's tables to the schema.
+    ///
+    /// - Returns: whether the app's own statements ran, which may have done anything.
+    private func migrateTables() throws -> Bool {
         let stored = try meta("schema_version")?.integer ?? Int64(schema.version)
-        for step in schema.migrations.sorted(by: { $0.from < $1.from }) where Int64(step.from) >= stored {
-            for statement in step.sql { try connection.execute(statement) }
-        }
+        let steps = schema.migrations.filter { Int64($0.from) >= stored }.sorted { $0.from < $1.from }
+        let statements = steps.flatMap(\.sql)
+        // A column that a trigger names cannot be dropped.
+        if !statements.isEmpty { try triggers.drop() }
+        for statement in statements { try connection.execute(statement) }
         for table in schema.tables {
             let ddl = TableDDL(table, side: .device)
             if try exists(table.name) {
@@ -85,6 +101,7 @@ struct LocalMigration {
             }
             for index in ddl.createIndexes() { try connection.execute(index) }
         }
+        return !statements.isEmpty
     }
 
     private func addMissingColumns(_ table: Table, _ ddl: TableDDL) throws {
@@ -101,63 +118,5 @@ struct LocalMigration {
             try connection.execute(
                 "ALTER TABLE \(quoted(table.name)) ADD COLUMN \(ddl.columnSQL(column, schema: schema))")
         }
-    }
-
-    // MARK: Triggers
-
-    private func wanted(_ table: Table) throws -> [CaptureSQL.Trigger] {
-        CaptureSQL(table: table, schemaVersion: schema.version, uniqueKeys: try uniqueKeys(table)).triggers()
-    }
-
-    /// The columns of each unique index that is neither the key's nor partial nor over an expression.
-    private func uniqueKeys(_ table: Table) throws -> [[String]] {
-        var keys: [[String]] = []
-        let lists = try connection.query(
-            "SELECT name FROM pragma_index_list(?) WHERE \"unique\" = 1 AND origin <> 'pk' AND partial = 0 ORDER BY name",
-            .text(table.name))
-        for list in lists {
-            let columns = try connection.query("SELECT name FROM pragma_index_info(?) ORDER BY seqno", list[0])
-            let names = columns.compactMap { $0[0].text }
-            if names.count == columns.count { keys.append(names) }
-        }
-        return keys
-    }
-
-    private func rebuildTriggers() throws {
-        let isNewFile = try meta("schema") == nil
-        for table in schema.tables {
-            let wanted = try wanted(table)
-            var found: [String: String] = [:]
-            try connection.forEach(
-                "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? AND name GLOB 'fieldpost_*'",
-                [.text(table.name)]
-            ) { found[$0.text(0)] = $0.text(1) }
-            let missed = wanted.contains { found[$0.name] == nil }
-            for name in found.keys.sorted() where !wanted.contains(where: { $0.name == name && $0.sql == found[name] }) {
-                try connection.execute("DROP TRIGGER \(quoted(name))")
-            }
-            for trigger in wanted where found[trigger.name] != trigger.sql { try connection.execute(trigger.sql) }
-            if missed { try adopt(table, isNewFile: isNewFile) }
-        }
-    }
-
-    /// Records what was written while the triggers were missing, as far as it can be told: rows nobody recorded, and
-    /// rows that are gone.
-    private func adopt(_ table: Table, isNewFile: Bool) throws {
-        let capture = CaptureSQL(table: table, schemaVersion: schema.version, uniqueKeys: [])
-        let key = quoted(table.key)
-        let literal = sqlString(table.name)
-        try connection.execute(
-            capture.create(
-                row: "t", from: ", \(quoted(table.name)) AS t",
-                where: "NOT EXISTS (SELECT 1 FROM fieldpost_rows AS k WHERE k.tbl = \(literal) AND k.row = t.\(key) AND k.deleted = 0) "
-                    + "AND NOT EXISTS (SELECT 1 FROM fieldpost_outbox AS o WHERE o.row = t.\(key) AND o.tbl = \(literal))"))
-        if isNewFile { return }
-        try connection.execute(
-            capture.delete(
-                "k", keyed: "k.row", from: ", fieldpost_rows AS k",
-                where: "k.tbl = \(literal) AND k.deleted = 0 "
-                    + "AND NOT EXISTS (SELECT 1 FROM \(quoted(table.name)) AS t WHERE t.\(key) = k.row) "
-                    + "AND NOT EXISTS (SELECT 1 FROM fieldpost_outbox AS o WHERE o.row = k.row AND o.tbl = \(literal))"))
     }
 }

@@ -46,8 +46,21 @@ enum LocalTables {
           PRIMARY KEY (tbl, row)
         ) WITHOUT ROWID;
 
-        -- Rows that an INSERT OR REPLACE is about to remove without telling any trigger.
-        CREATE TABLE fieldpost_replaced (tbl TEXT, row TEXT, image TEXT);
+        -- Rows that a statement is about to put another in the place of, which tells no trigger: noted before, by the
+        -- key of the row that comes. Notes of statements that replaced nothing stay until the next transaction.
+        CREATE TABLE fieldpost_replaced (
+          tbl TEXT, new_row TEXT, row TEXT, image TEXT, PRIMARY KEY (tbl, new_row, row)
+        ) WITHOUT ROWID;
+        CREATE INDEX fieldpost_replaced_row ON fieldpost_replaced (row);
+
+        -- Rows that another row ceased to refer to by the operation seq: their delete waits for it.
+        CREATE TABLE fieldpost_released (row TEXT, tbl TEXT, seq INTEGER, PRIMARY KEY (row, tbl, seq)) WITHOUT ROWID;
+
+        -- Always empty: what goes in is taken by their triggers; see SharedTriggers.
+        CREATE TABLE fieldpost_doubtful_text (place TEXT, value TEXT);
+        CREATE TABLE fieldpost_doubtful_json (place TEXT, value TEXT);
+        CREATE TABLE fieldpost_doubtful_set (place TEXT, value TEXT);
+        CREATE TABLE fieldpost_gone (tbl TEXT, row TEXT, image TEXT, schema INTEGER);
 
         -- The right to send: one owner at a time, told apart by a fence that only grows.
         CREATE TABLE fieldpost_lease (

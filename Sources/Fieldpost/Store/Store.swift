@@ -13,7 +13,7 @@ public import FieldpostSQLite
 public final class Store: Sendable {
     /// How a store is opened.
     public struct Configuration: Sendable {
-        /// Whether a commit waits for the disk; ``Synchronous/full`` loses nothing at a power cut.
+        /// Whether a commit waits for the disk; `Synchronous.full` loses nothing at a power cut.
         public var synchronous = Synchronous.full
         /// Connections that read at once, at most.
         public var readers = 4
@@ -44,7 +44,7 @@ public final class Store: Sendable {
 
     /// Opens the file at `path`, creating it, its tables and its triggers where they are missing.
     ///
-    /// - Throws: ``SchemaError`` for a schema that cannot work; ``FieldpostError/Code/newerFormat`` for a file of a
+    /// - Throws: `SchemaError` for a schema that cannot work; ``FieldpostError/Code/newerFormat`` for a file of a
     ///   newer app, which is left untouched; `StoreError` for a file that cannot be used, saying why.
     public static func open(
         at path: String, schema: Schema, configuration: Configuration = Configuration()

@@ -26,8 +26,13 @@ package enum Tokens {
     /// - Returns: The secret, which is shown once and not kept, and the id by which the token is revoked.
     /// - Throws: ``ServerError`` with `invalidRole` or `invalidScope`, or a `StoreError`.
     package static func create(
-        _ connection: Connection, name: String, tenant: TenantName = .main, role: String = "device",
-        scopes: Credential.Scopes, now: Timestamp, random: (Int) -> [UInt8]
+        _ connection: Connection,
+        name: String,
+        tenant: TenantName = .main,
+        role: String = "device",
+        scopes: Credential.Scopes,
+        now: Timestamp,
+        random: (Int) -> [UInt8]
     ) throws -> (token: String, id: String) {
         guard Table.allRoles.contains(role) else {
             throw ServerError(.invalidRole, "A role is one of \(Table.allRoles.joined(separator: ", ")).")
@@ -37,18 +42,27 @@ package enum Tokens {
         let id = Hex.encode(random(8))
         try connection.run(
             "INSERT INTO fieldpost_tokens (id, name, hash, tenant, scopes, role, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            .text(id), .text(name), .blob(SHA256.hash(Array(token.utf8))), .text(tenant.text),
-            .text(scopes.json.text()), .text(role), .integer(now.milliseconds))
+            .text(id),
+            .text(name),
+            .blob(SHA256.hash(Array(token.utf8))),
+            .text(tenant.text),
+            .text(scopes.json.text()),
+            .text(role),
+            .integer(now.milliseconds)
+        )
         return (token, id)
     }
 
     private static func check(_ scopes: Credential.Scopes) throws(ServerError) {
         guard case .only(let names) = scopes else { return }
-        let usable = names.allSatisfy { !$0.isEmpty && $0 != "*" && $0.utf8.count <= maxScopeBytes && !$0.utf8.contains(0) }
+        let usable = names.allSatisfy {
+            !$0.isEmpty && $0 != "*" && $0.utf8.count <= maxScopeBytes && !$0.utf8.contains(0)
+        }
         guard usable, (1...maxScopes).contains(names.count) else {
             throw ServerError(
                 .invalidScope,
-                "Give 1 to \(maxScopes) scopes of 1 to \(maxScopeBytes) bytes each, or * alone for all of them.")
+                "Give 1 to \(maxScopes) scopes of 1 to \(maxScopeBytes) bytes each, or * alone for all of them."
+            )
         }
     }
 
@@ -58,7 +72,9 @@ package enum Tokens {
     package static func revoke(_ connection: Connection, id: String, now: Timestamp) throws {
         try connection.run(
             "UPDATE fieldpost_tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?",
-            .integer(now.milliseconds), .text(id))
+            .integer(now.milliseconds),
+            .text(id)
+        )
         if connection.changes == 0 { throw ServerError(.unknownToken, "There is no token with this id.") }
     }
 
@@ -67,13 +83,20 @@ package enum Tokens {
         try connection.query(
             "SELECT id, name, tenant, role, scopes, created_at, revoked_at FROM fieldpost_tokens ORDER BY created_at, id"
         ).compactMap { row in
-            guard let tenant = try? TenantName(row[2].text ?? ""), let scopes = Credential.Scopes(text: row[4].text) else {
+            guard let tenant = try? TenantName(row[2].text ?? ""),
+                let scopes = Credential.Scopes(text: row[4].text)
+            else {
                 return nil
             }
             return Listed(
-                id: row[0].text ?? "", name: row[1].text ?? "", tenant: tenant, role: row[3].text ?? "", scopes: scopes,
+                id: row[0].text ?? "",
+                name: row[1].text ?? "",
+                tenant: tenant,
+                role: row[3].text ?? "",
+                scopes: scopes,
                 createdAt: Timestamp(milliseconds: row[5].integer ?? 0),
-                revokedAt: row[6].integer.map(Timestamp.init(milliseconds:)))
+                revokedAt: row[6].integer.map(Timestamp.init(milliseconds:))
+            )
         }
     }
 
@@ -83,12 +106,14 @@ package enum Tokens {
         guard token.utf8.count <= 256 else { return nil }
         let hash = SHA256.hash(Array(token.utf8))
         let statement = try connection.statement(
-            "SELECT hash, id, tenant, role, scopes FROM fieldpost_tokens WHERE hash = ? AND revoked_at IS NULL")
+            "SELECT hash, id, tenant, role, scopes FROM fieldpost_tokens WHERE hash = ? AND revoked_at IS NULL"
+        )
         try statement.bind(1, hash)
         defer { statement.reset() }
         // The index finds by the hash of the secret, whose timing tells nothing of the secret itself.
         guard try statement.step(), constantTimeEquals(statement.blob(0), hash),
-            let scopes = Credential.Scopes(text: statement.text(4)), let tenant = try? TenantName(statement.text(2))
+            let scopes = Credential.Scopes(text: statement.text(4)),
+            let tenant = try? TenantName(statement.text(2))
         else { return nil }
         return Credential(tenant: tenant, tokenID: statement.text(1), role: statement.text(3), scopes: scopes)
     }

@@ -14,7 +14,11 @@ package struct Apply {
     let log: OperationLog
 
     package init(
-        _ core: ServerCore, _ connection: Connection, credential: Credential, device: Device?, now: Timestamp
+        _ core: ServerCore,
+        _ connection: Connection,
+        credential: Credential,
+        device: Device?,
+        now: Timestamp
     ) {
         self.core = core
         self.connection = connection
@@ -28,8 +32,10 @@ package struct Apply {
         let count = request.groups.reduce(0) { $0 + $1.operations.count }
         guard count <= WireLimits.operationsPerPush else {
             throw Problem(
-                "too-many-operations", status: 413,
-                detail: "A push holds at most \(WireLimits.operationsPerPush) operations; send fewer at once.")
+                "too-many-operations",
+                status: 413,
+                detail: "A push holds at most \(WireLimits.operationsPerPush) operations; send fewer at once."
+            )
         }
         var results: [OperationResult] = []
         results.reserveCapacity(count)
@@ -62,7 +68,9 @@ package struct Apply {
     /// The answers of a group that was rolled back: the operation at fault gets its own, the others follow it.
     private func answers(_ group: OperationGroup, _ refused: GroupRefusal) throws -> [OperationResult] {
         let culprit = refused.refusal
-        if culprit.isFinal { try log.store(culprit.operation, culprit.result, version: try log.nextVersion()) }
+        if culprit.isFinal {
+            try log.store(culprit.operation, culprit.result, version: try log.nextVersion())
+        }
         return try group.operations.enumerated().map { index, operation in
             if index == refused.index { return culprit.result }
             let mate = NormalisedOperation(operation, table: core.tables[operation.table]?.table)
@@ -120,13 +128,19 @@ package struct Apply {
     private func checkRequest(_ operation: Operation) throws {
         if try log.isForked(operation) {
             throw Problem(
-                "device-reset", status: 409,
-                detail: "Another operation has this device's number; take a new device identity and send again.")
+                "device-reset",
+                status: 409,
+                detail:
+                    "Another operation has this device's number; take a new device identity and send again."
+            )
         }
         if operation.schema > core.schema.version {
             throw Problem(
-                "server-behind", status: 409,
-                detail: "The operation is of schema version \(operation.schema), the server of \(core.schema.version).")
+                "server-behind",
+                status: 409,
+                detail:
+                    "The operation is of schema version \(operation.schema), the server of \(core.schema.version)."
+            )
         }
     }
 
@@ -154,7 +168,9 @@ package struct Apply {
             }
         } catch let error as StoreError {
             // A failure that ended the transaction is never the operation's.
-            guard connection.inTransaction, let rejection = Rejection(error, table: access.table) else { throw error }
+            guard connection.inTransaction, let rejection = Rejection(error, table: access.table) else {
+                throw error
+            }
             throw rejection
         }
     }
@@ -164,10 +180,15 @@ package struct Apply {
             throw Rejection("unknown_intent", "The server has no handler of this name.")
         }
         let payload = operation.change.payload ?? .null
-        try handler.run(payload, IntentTransaction(connection: connection, operation: operation, credential: credential, now: now))
+        try handler.run(
+            payload,
+            IntentTransaction(connection: connection, operation: operation, credential: credential, now: now)
+        )
         guard let access = core.tables[operation.table] else { return Outcome() }
         let state = try access.state(connection, operation.row)
-        guard let values = state.values, let scope = state.scope, credential.scopes.contains(scope) else { return Outcome() }
+        guard let values = state.values, let scope = state.scope, credential.scopes.contains(scope) else {
+            return Outcome()
+        }
         return Outcome(version: state.version, after: access.wire(values))
     }
 }

@@ -17,7 +17,9 @@ struct ChangeReader {
             if value.isNull, !column.isOptional { missing.append(column.name) }
             values.append(value)
         }
-        if !missing.isEmpty { throw Rejection("not_null", "A required column has no value.", fields: missing) }
+        if !missing.isEmpty {
+            throw Rejection("not_null", "A required column has no value.", fields: missing)
+        }
         return values
     }
 
@@ -39,7 +41,10 @@ struct ChangeReader {
                 let rule = table.rule(for: column.name)
                 if rule == .counter || rule == .set {
                     throw Rejection(
-                        "rule", "A \(rule.rawValue) column takes differences, not values.", fields: [column.name])
+                        "rule",
+                        "A \(rule.rawValue) column takes differences, not values.",
+                        fields: [column.name]
+                    )
                 }
                 let value = try value(json, column)
                 if value.isNull, !column.isOptional {
@@ -78,7 +83,9 @@ struct ChangeReader {
     }
 
     private func sum(_ value: Value, _ delta: JSON, _ column: Column) throws(Rejection) -> Value {
-        guard let delta = delta.integer else { throw Rejection("type", "expected an integer", fields: [column.name]) }
+        guard let delta = delta.integer else {
+            throw Rejection("type", "expected an integer", fields: [column.name])
+        }
         let (sum, overflow) = (value.integer ?? 0).addingReportingOverflow(delta)
         if overflow { throw Rejection("overflow", "The counter would pass 64 bits.", fields: [column.name]) }
         return .integer(sum)
@@ -103,7 +110,8 @@ struct ChangeReader {
         for name in operation.change.inc.names where table.rule(for: name) != .counter {
             throw Rejection("rule", "Only a counter takes a difference.", fields: [name])
         }
-        for name in operation.change.add.names + operation.change.remove.names where table.rule(for: name) != .set {
+        for name in operation.change.add.names + operation.change.remove.names
+        where table.rule(for: name) != .set {
             throw Rejection("rule", "Only a set takes elements.", fields: [name])
         }
         for name in operation.change.set.names {

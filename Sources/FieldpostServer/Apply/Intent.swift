@@ -9,7 +9,9 @@ public struct IntentHandler: Sendable {
     let run: @Sendable (JSON, IntentTransaction) throws -> Void
 
     /// A handler that runs `body` with the operation's payload.
-    public init(_ body: @escaping @Sendable (_ payload: JSON, _ transaction: IntentTransaction) throws -> Void) {
+    public init(
+        _ body: @escaping @Sendable (_ payload: JSON, _ transaction: IntentTransaction) throws -> Void
+    ) {
         run = body
     }
 }

@@ -11,7 +11,9 @@ struct NormalisedOperation {
     init(_ operation: Operation, table: Table?) {
         var operation = operation
         if let table {
-            if table.column(table.key)?.type == .uuid { operation.row = UUIDText.lowered(operation.row) ?? operation.row }
+            if table.column(table.key)?.type == .uuid {
+                operation.row = UUIDText.lowered(operation.row) ?? operation.row
+            }
             operation.change.set = NormalisedOperation.spelled(operation.change.set, table)
             operation.change.add = NormalisedOperation.sorted(operation.change.add)
             operation.change.remove = NormalisedOperation.sorted(operation.change.remove)
@@ -28,14 +30,16 @@ struct NormalisedOperation {
                     let value = try? type.value(from: member.value), let json = try? type.json(from: value)
                 else { return member }
                 return (member.name, json)
-            })
+            }
+        )
     }
 
     private static func sorted(_ parts: JSONObject) -> JSONObject {
         JSONObject(
             distinct: parts.members.map { member in
                 (member.name, (try? SetValue(member.value)).map { .array($0.elements) } ?? member.value)
-            })
+            }
+        )
     }
 }
 
@@ -45,14 +49,20 @@ extension Operation {
         guard self.schema > 0, self.schema < schema.version else { return self }
         var operation = self
         for version in self.schema..<schema.version {
-            guard let step = schema.migrations.first(where: { $0.from == version })?.operations[table] else { continue }
+            guard let step = schema.migrations.first(where: { $0.from == version })?.operations[table] else {
+                continue
+            }
             for part in Change.parts {
                 let members = operation.change[keyPath: part.path].members
                 // A name that the operation already has in its new form wins over the old one.
                 var renamed = JSONObject()
-                for member in members where step.rename[member.name] == nil { renamed.append(member.name, member.value) }
+                for member in members where step.rename[member.name] == nil {
+                    renamed.append(member.name, member.value)
+                }
                 for member in members {
-                    if let name = step.rename[member.name], renamed[name] == nil { renamed.append(name, member.value) }
+                    if let name = step.rename[member.name], renamed[name] == nil {
+                        renamed.append(name, member.value)
+                    }
                 }
                 operation.change[keyPath: part.path] = renamed
             }

@@ -15,12 +15,16 @@ struct OperationLog {
     }
 
     func entry(_ id: OperationID) throws -> Entry? {
-        let statement = try connection.statement("SELECT fingerprint, result FROM fieldpost_operations WHERE id = ?")
+        let statement = try connection.statement(
+            "SELECT fingerprint, result FROM fieldpost_operations WHERE id = ?"
+        )
         try statement.bind(1, id.text)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
         return Entry(
-            fingerprint: statement.blob(0), result: try OperationResult(json: JSON(text: statement.text(1), maxDepth: 128)))
+            fingerprint: statement.blob(0),
+            result: try OperationResult(json: JSON(text: statement.text(1), maxDepth: 128))
+        )
     }
 
     /// Keeps a result for ever.
@@ -33,10 +37,17 @@ struct OperationLog {
             (id, fingerprint, status, result, version, device, seq, at, token, operation) \
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
-            .text(operation.operation.id.text), .blob(operation.fingerprint), .text(result.status.rawValue),
-            .text(JSON.object(result.json).text()), .integer(version), device.map { .text($0.id) } ?? .null,
-            .integer(operation.operation.seq), .integer(now.milliseconds), .text(credential.tokenID),
-            .text(operation.operation.wire.text))
+            .text(operation.operation.id.text),
+            .blob(operation.fingerprint),
+            .text(result.status.rawValue),
+            .text(JSON.object(result.json).text()),
+            .integer(version),
+            device.map { .text($0.id) } ?? .null,
+            .integer(operation.operation.seq),
+            .integer(now.milliseconds),
+            .text(credential.tokenID),
+            .text(operation.operation.wire.text)
+        )
     }
 
     /// The number of something that happened beside the feed.
@@ -49,21 +60,29 @@ struct OperationLog {
     func isForked(_ operation: Operation) throws -> Bool {
         guard let device, operation.seq > 0 else { return false }
         return try connection.scalar(
-            "SELECT 1 FROM fieldpost_operations WHERE device = ? AND seq = ? AND id <> ?", .text(device.id),
-            .integer(operation.seq), .text(operation.id.text)) != nil
+            "SELECT 1 FROM fieldpost_operations WHERE device = ? AND seq = ? AND id <> ?",
+            .text(device.id),
+            .integer(operation.seq),
+            .text(operation.id.text)
+        ) != nil
     }
 
     /// Notes that the device was here.
-    func noteDevice(highestSeq: Int64) throws {
+    func noteDevice(highestSeq: Int64, cursor: Int64? = nil) throws {
         guard let device else { return }
         try connection.run(
             """
-            INSERT INTO fieldpost_devices (id, last_seen, schema, seq, token) VALUES (?, ?, ?, ?, ?) \
+            INSERT INTO fieldpost_devices (id, last_seen, schema, seq, token, cursor) VALUES (?, ?, ?, ?, ?, ?) \
             ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, schema = excluded.schema, \
-            seq = max(seq, excluded.seq), token = excluded.token
+            seq = max(seq, excluded.seq), token = excluded.token, cursor = coalesce(excluded.cursor, cursor)
             """,
-            .text(device.id), .integer(now.milliseconds), device.schema.map { .integer(Int64($0)) } ?? .null,
-            .integer(highestSeq), .text(credential.tokenID))
+            .text(device.id),
+            .integer(now.milliseconds),
+            device.schema.map { .integer(Int64($0)) } ?? .null,
+            .integer(highestSeq),
+            .text(credential.tokenID),
+            cursor.map(Value.integer) ?? .null
+        )
     }
 }
 
@@ -92,9 +111,14 @@ extension OperationLog {
             INSERT INTO fieldpost_operations (id, fingerprint, status, result, version, device, seq, at, token, operation) \
             VALUES (?, x'', ?, ?, ?, ?, 0, ?, ?, 'null')
             """,
-            .text(id.text), .text(result.status.rawValue), .text(JSON.object(result.json).text()),
-            .integer(try nextVersion()), device.map { .text($0.id) } ?? .null, .integer(now.milliseconds),
-            .text(credential.tokenID))
+            .text(id.text),
+            .text(result.status.rawValue),
+            .text(JSON.object(result.json).text()),
+            .integer(try nextVersion()),
+            device.map { .text($0.id) } ?? .null,
+            .integer(now.milliseconds),
+            .text(credential.tokenID)
+        )
     }
 }
 

@@ -17,7 +17,11 @@ struct ReferenceCheck {
             if let rejection = try childLeft(one.operation) { throw refusal(index, one, rejection) }
         }
         let index = applied.lastIndex { $0.operation.action == .delete && $0.isFresh } ?? applied.count - 1
-        throw refusal(index, applied[index], Rejection("reference", "Other rows still refer to what it removes."))
+        throw refusal(
+            index,
+            applied[index],
+            Rejection("reference", "Other rows still refer to what it removes.")
+        )
     }
 
     private func refusal(_ index: Int, _ applied: Applied, _ rejection: Rejection) -> GroupRefusal {
@@ -32,7 +36,9 @@ struct ReferenceCheck {
             column.reference != nil
                 && (operation.action == .create || operation.change.set[column.name] != nil)
         }
-        guard !columns.isEmpty, let values = try access.values(apply.connection, operation.row) else { return nil }
+        guard !columns.isEmpty, let values = try access.values(apply.connection, operation.row) else {
+            return nil
+        }
         for (index, column) in columns {
             guard let key = values[index].text, let reference = column.reference,
                 let parent = apply.core.tables[reference.table]
@@ -46,8 +52,10 @@ struct ReferenceCheck {
 
     private func isVisible(_ access: TableAccess, _ key: String) throws -> Bool {
         let scope = try apply.connection.scalar(
-            "SELECT scope FROM fieldpost_feed WHERE tbl = ? AND row = ? AND deleted = 0", .text(access.table.name),
-            .text(key))
+            "SELECT scope FROM fieldpost_feed WHERE tbl = ? AND row = ? AND deleted = 0",
+            .text(access.table.name),
+            .text(key)
+        )
         if let scope = scope?.text { return apply.credential.scopes.contains(scope) }
         guard let scope = try access.state(apply.connection, key).scope else { return false }
         return apply.credential.scopes.contains(scope)
@@ -61,8 +69,10 @@ struct ReferenceCheck {
             let sql = "SELECT 1 FROM \(quoted(referrer.table)) WHERE \(quoted(referrer.column)) = ? LIMIT 1"
             if try apply.connection.scalar(sql, .text(operation.row)) != nil {
                 return Rejection(
-                    "reference", "Rows of \(referrer.table) still refer to it.",
-                    fields: ["\(referrer.table).\(referrer.column)"])
+                    "reference",
+                    "Rows of \(referrer.table) still refer to it.",
+                    fields: ["\(referrer.table).\(referrer.column)"]
+                )
             }
         }
         return nil

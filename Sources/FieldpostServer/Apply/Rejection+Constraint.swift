@@ -23,7 +23,8 @@ extension Rejection {
             self.init("not_null", "A required column has no value.", fields: Rejection.columns(subject))
         case .unique:
             self.init("unique", "Another row has the same values.", fields: Rejection.columns(subject))
-        case .primaryKey: self.init("row_exists", "A row with this key exists.", fields: Rejection.columns(subject))
+        case .primaryKey:
+            self.init("row_exists", "A row with this key exists.", fields: Rejection.columns(subject))
         case .foreignKey: self.init("reference", "It refers to a row that is not there.")
         case .datatype:
             let column = detail.split(separator: " ").last.map { Rejection.columns(String($0)) } ?? []

@@ -58,7 +58,8 @@ struct RowChange {
     }
 
     private func checkScope(of values: [Value]) throws(Rejection) {
-        guard case .column(let name) = table.scope, let index = table.columns.firstIndex(where: { $0.name == name })
+        guard case .column(let name) = table.scope,
+            let index = table.columns.firstIndex(where: { $0.name == name })
         else { return }
         try checkScope(values[index], name)
     }
@@ -80,11 +81,15 @@ struct RowChange {
         let base = try baseVersion()
         let changed = try ChangeReader(table: table, operation: operation).updated(before)
         if isStale(state, base) { throw RowConflict(version: state.version, row: access.wire(before)) }
-        if case .column(let name) = table.scope, let new = changed.first(where: { table.columns[$0.index].name == name }) {
+        if case .column(let name) = table.scope,
+            let new = changed.first(where: { table.columns[$0.index].name == name })
+        {
             try checkScope(new.value, name)
         }
         let shown = shownAfterUpdate(before, isCurrent: base == state.version)
-        if changed.isEmpty { return Outcome(version: state.version, after: access.wire(before), shown: shown) }
+        if changed.isEmpty {
+            return Outcome(version: state.version, after: access.wire(before), shown: shown)
+        }
         try keepLosers(before, changed, state, base)
         try access.update(connection, operation.row, changed)
         return try outcome(shown: shown)
@@ -103,7 +108,9 @@ struct RowChange {
 
     /// What an edit of a row that is not there, or not this credential's, is told: the same for both.
     private func absent(_ state: RowState) -> RowConflict {
-        let deletion = state.values == nil ? state.deletedIn.filter { scopes.contains($0.scope) }.map(\.version).max() : nil
+        let deletion =
+            state.values == nil
+            ? state.deletedIn.filter { scopes.contains($0.scope) }.map(\.version).max() : nil
         return RowConflict(version: deletion, row: nil, deleted: deletion != nil)
     }
 
@@ -131,11 +138,15 @@ struct RowChange {
 
     /// Keeps the values that this edit replaces although its device had not seen them.
     private func keepLosers(
-        _ before: [Value], _ changed: [(index: Int, value: Value)], _ state: RowState, _ base: Int64?
+        _ before: [Value],
+        _ changed: [(index: Int, value: Value)],
+        _ state: RowState,
+        _ base: Int64?
     ) throws {
         for (index, value) in changed where before[index] != value {
             let name = table.columns[index].name
-            guard table.rule(for: name) == .keepLosingVersion, base.map({ lastChange(of: name, state) > $0 }) ?? true
+            guard table.rule(for: name) == .keepLosingVersion,
+                base.map({ lastChange(of: name, state) > $0 }) ?? true
             else { continue }
             let losing = (try? table.columns[index].type.json(from: before[index])) ?? .null
             try connection.run(
@@ -144,9 +155,17 @@ struct RowChange {
                 (version, tbl, row, scope, column_name, losing, losing_operation, winning_operation, device, at) \
                 VALUES (?, ?, ?, ?, ?, ?, (SELECT id FROM fieldpost_operations WHERE version = ?), ?, ?, ?)
                 """,
-                .integer(try apply.log.nextVersion()), .text(table.name), .text(operation.row), .text(state.scope ?? ""),
-                .text(name), .text(losing.text()), .integer(lastChange(of: name, state)), .text(operation.id.text),
-                apply.log.device.map { .text($0.id) } ?? .null, .integer(apply.now.milliseconds))
+                .integer(try apply.log.nextVersion()),
+                .text(table.name),
+                .text(operation.row),
+                .text(state.scope ?? ""),
+                .text(name),
+                .text(losing.text()),
+                .integer(lastChange(of: name, state)),
+                .text(operation.id.text),
+                apply.log.device.map { .text($0.id) } ?? .null,
+                .integer(apply.now.milliseconds)
+            )
         }
     }
 
@@ -172,7 +191,9 @@ struct RowChange {
         for referrer in access.referrers where referrer.onDelete != .restrict {
             guard let child = apply.core.tables[referrer.table] else { continue }
             let rows = try connection.query(
-                "SELECT \(quoted(referrer.key)) FROM \(quoted(referrer.table)) WHERE \(quoted(referrer.column)) = ?", .text(row))
+                "SELECT \(quoted(referrer.key)) FROM \(quoted(referrer.table)) WHERE \(quoted(referrer.column)) = ?",
+                .text(row)
+            )
             if rows.isEmpty { continue }
             guard child.table.writable.contains(apply.credential.role) else {
                 throw Rejection("role", "This token may not write to rows that refer to it.")
@@ -188,6 +209,11 @@ struct RowChange {
 
     private func outcome(shown: @escaping (Operation) -> JSONObject?) throws -> Outcome {
         let state = try access.state(connection, operation.row)
-        return Outcome(version: state.version, after: state.values.map(access.wire), changed: true, shown: shown)
+        return Outcome(
+            version: state.version,
+            after: state.values.map(access.wire),
+            changed: true,
+            shown: shown
+        )
     }
 }

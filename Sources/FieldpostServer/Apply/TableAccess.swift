@@ -31,7 +31,12 @@ package struct TableAccess: Sendable {
         referrers = schema.tables.flatMap { other in
             other.columns.compactMap { column in
                 guard let reference = column.reference, reference.table == table.name else { return nil }
-                return Referrer(table: other.name, key: other.key, column: column.name, onDelete: reference.onDelete)
+                return Referrer(
+                    table: other.name,
+                    key: other.key,
+                    column: column.name,
+                    onDelete: reference.onDelete
+                )
             }
         }
     }
@@ -49,23 +54,32 @@ package struct TableAccess: Sendable {
         try connection.run(insertSQL, values)
     }
 
-    func delete(_ connection: Connection, _ row: String) throws(StoreError) { try connection.run(deleteSQL, .text(row)) }
+    func delete(_ connection: Connection, _ row: String) throws(StoreError) {
+        try connection.run(deleteSQL, .text(row))
+    }
 
-    func update(_ connection: Connection, _ row: String, _ changed: [(index: Int, value: Value)]) throws(StoreError) {
+    func update(_ connection: Connection, _ row: String, _ changed: [(index: Int, value: Value)])
+        throws(StoreError)
+    {
         let list = changed.map { "\(quoted(table.columns[$0.index].name)) = ?" }.joined(separator: ", ")
         let sql = "UPDATE \(quoted(table.name)) SET \(list) WHERE \(quoted(table.key)) = ?"
         try connection.run(sql, changed.map(\.value) + [.text(row)])
     }
 
     /// Fires the feed's triggers without changing the row.
-    func restamp(_ connection: Connection, _ row: String) throws(StoreError) { try connection.run(restampSQL, .text(row)) }
+    func restamp(_ connection: Connection, _ row: String) throws(StoreError) {
+        try connection.run(restampSQL, .text(row))
+    }
 
-    /// The row in wire form. A value that another program stored against its column's type comes as what it is.
+    /// The row in wire form.
+    ///
+    /// A value that another program stored against its column's type comes as what it is.
     package func wire(_ values: [Value]) -> JSONObject {
         JSONObject(
             distinct: zip(table.columns, values).map { column, value in
                 (column.name, (try? column.type.json(from: value)) ?? value.plainJSON)
-            })
+            }
+        )
     }
 }
 
@@ -108,7 +122,8 @@ extension TableAccess {
     private func entries(_ connection: Connection, _ row: String) throws(StoreError) -> RowState {
         var state = RowState(values: try values(connection, row))
         let statement = try connection.statement(
-            "SELECT version, scope, deleted, reason, columns FROM fieldpost_feed WHERE tbl = ? AND row = ?")
+            "SELECT version, scope, deleted, reason, columns FROM fieldpost_feed WHERE tbl = ? AND row = ?"
+        )
         try statement.bind(1, table.name)
         try statement.bind(2, row)
         while try statement.step() {
@@ -116,7 +131,9 @@ extension TableAccess {
             if statement.integer(2) == 0 {
                 state.version = version
                 state.scope = statement.text(1)
-                if !statement.isNull(4) { state.columnVersions = (try? JSON(text: statement.text(4)))?.object ?? [:] }
+                if !statement.isNull(4) {
+                    state.columnVersions = (try? JSON(text: statement.text(4)))?.object ?? [:]
+                }
             } else if statement.isNull(3) {
                 state.deletedIn.append((statement.text(1), version))
             }

@@ -33,7 +33,8 @@ struct Cursor: Equatable {
 
     private var payload: [UInt8] {
         let number = UInt64(bitPattern: version)
-        return [Cursor.format] + epoch + (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) } + readable
+        return [Cursor.format] + epoch + (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
+            + readable
     }
 
     private static func signature(_ payload: [UInt8], _ key: [UInt8]) -> [UInt8] {
@@ -52,7 +53,8 @@ struct Cursor: Equatable {
             bytes.count == payloadBytes + Cursor.signatureBytes, bytes[0] == Cursor.format
         else { return nil }
         let payload = Array(bytes.prefix(payloadBytes))
-        guard constantTimeEquals(Cursor.signature(payload, key), Array(bytes.suffix(Cursor.signatureBytes))) else { return nil }
+        guard constantTimeEquals(Cursor.signature(payload, key), Array(bytes.suffix(Cursor.signatureBytes)))
+        else { return nil }
         epoch = Array(payload[1..<9])
         version = Int64(bitPattern: payload[9..<17].reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
         readable = Array(payload[17...])

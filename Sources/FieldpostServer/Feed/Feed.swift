@@ -50,16 +50,25 @@ package struct Feed {
         }
         let place = Cursor(epoch: epoch.id, version: end, credential: credential)
         return PullPage(
-            changes: changes, cursor: place.text(key: core.signingKey), more: end < latest,
-            settled: settled.filter { $0.version <= end }.map(\.result), serverTime: now)
+            changes: changes,
+            cursor: place.text(key: core.signingKey),
+            more: end < latest,
+            settled: settled.filter { $0.version <= end }.map(\.result),
+            serverTime: now
+        )
     }
 
     private static let resync = Problem(
-        "resync-required", status: 410, detail: "The cursor is not of this history; pull again without one.")
+        "resync-required",
+        status: 410,
+        detail: "The cursor is not of this history; pull again without one."
+    )
 
     private func start(_ text: String, _ epochs: [Epoch], _ latest: Int64) throws -> Int64 {
-        guard let cursor = Cursor(text, key: core.signingKey), cursor.readable == Cursor.readable(by: credential),
-            let index = epochs.firstIndex(where: { $0.id == cursor.epoch }), (0...latest).contains(cursor.version)
+        guard let cursor = Cursor(text, key: core.signingKey),
+            cursor.readable == Cursor.readable(by: credential),
+            let index = epochs.firstIndex(where: { $0.id == cursor.epoch }),
+            (0...latest).contains(cursor.version)
         else { throw Feed.resync }
         // Beyond its epoch's last version the cursor counts what a restored server never had.
         if index + 1 < epochs.count, cursor.version >= epochs[index + 1].firstVersion { throw Feed.resync }
@@ -84,10 +93,12 @@ package struct Feed {
         guard case .only(let scopes) = credential.scopes else {
             return try entries(
                 "SELECT \(Feed.columns) FROM fieldpost_feed WHERE version > ? ORDER BY version LIMIT ?",
-                [.integer(start), .integer(Int64(limit))])
+                [.integer(start), .integer(Int64(limit))]
+            )
         }
         // One look-up in the index for each scope: a single query over all of them would sort the whole rest of the feed.
-        let sql = "SELECT \(Feed.columns) FROM fieldpost_feed WHERE scope = ? AND version > ? ORDER BY version LIMIT ?"
+        let sql =
+            "SELECT \(Feed.columns) FROM fieldpost_feed WHERE scope = ? AND version > ? ORDER BY version LIMIT ?"
         var merged: [Entry] = []
         for scope in [""] + scopes.sorted(by: utf8Less) {
             merged += try entries(sql, [.text(scope), .integer(start), .integer(Int64(limit))])
@@ -103,8 +114,13 @@ package struct Feed {
         while try statement.step() {
             entries.append(
                 Entry(
-                    version: statement.integer(0), table: statement.text(1), row: statement.text(2),
-                    isDeleted: statement.integer(3) != 0, reason: statement.isNull(4) ? nil : statement.text(4)))
+                    version: statement.integer(0),
+                    table: statement.text(1),
+                    row: statement.text(2),
+                    isDeleted: statement.integer(3) != 0,
+                    reason: statement.isNull(4) ? nil : statement.text(4)
+                )
+            )
         }
         return entries
     }
@@ -120,13 +136,19 @@ package struct Feed {
         }
         if try isElsewhere(entry) { return nil }
         return PulledChange(
-            table: entry.table, row: entry.row, version: entry.version, set: nil, reason: entry.reason)
+            table: entry.table,
+            row: entry.row,
+            version: entry.version,
+            set: nil,
+            reason: entry.reason
+        )
     }
 
     /// Whether the credential also reads the scope that the row moved to.
     private func isElsewhere(_ entry: Entry) throws -> Bool {
         let statement = try connection.statement(
-            "SELECT scope FROM fieldpost_feed WHERE tbl = ? AND row = ? AND version > ?")
+            "SELECT scope FROM fieldpost_feed WHERE tbl = ? AND row = ? AND version > ?"
+        )
         try statement.bind([.text(entry.table), .text(entry.row), .integer(entry.version)])
         defer { statement.reset() }
         while try statement.step() {
@@ -139,22 +161,36 @@ package struct Feed {
 
     /// The results of the device's operations up to `end`, which moves back where there are too many for one page.
     private func settled(
-        by device: Device?, after start: Int64, end: inout Int64
+        by device: Device?,
+        after start: Int64,
+        end: inout Int64
     ) throws -> [(version: Int64, result: OperationResult)] {
         guard let device else { return [] }
         let rows = try connection.query(
             """
             SELECT version, result FROM fieldpost_operations \
             WHERE device = ? AND version > ? AND version <= ? ORDER BY version LIMIT ?
-            """, .text(device.id), .integer(start), .integer(end), .integer(Int64(Feed.settledPerPage + 1)))
+            """,
+            .text(device.id),
+            .integer(start),
+            .integer(end),
+            .integer(Int64(Feed.settledPerPage + 1))
+        )
         if rows.count > Feed.settledPerPage { end = (rows[Feed.settledPerPage][0].integer ?? end) - 1 }
-        return try rows.compactMap { row in
-            guard let version = row[0].integer, version <= end, let text = row[1].text else { return nil }
+        var settled: [(version: Int64, result: OperationResult)] = []
+        var bytes = 0
+        for row in rows {
+            guard let version = row[0].integer, version <= end, let text = row[1].text else { break }
+            if bytes > Feed.pageBytes {
+                end = version - 1
+                break
+            }
             var result = try OperationResult(json: JSON(text: text, maxDepth: 128))
-            // The page itself brings the row.
-            if result.status == .applied { result.row = nil }
-            return (version, result)
+            // The page itself brings the row of what was applied; a conflict's row may be all there is.
+            if result.status == .applied { result.row = nil } else { bytes += text.utf8.count }
+            settled.append((version, result))
         }
+        return settled
     }
 }
 
@@ -164,7 +200,8 @@ package struct Epoch: Equatable {
     package var firstVersion: Int64
 
     static func all(_ connection: Connection) throws -> [Epoch] {
-        try connection.query("SELECT id, first_version FROM fieldpost_epochs ORDER BY rowid").compactMap { row in
+        try connection.query("SELECT id, first_version FROM fieldpost_epochs ORDER BY rowid").compactMap {
+            row in
             guard case .blob(let id) = row[0], let first = row[1].integer else { return nil }
             return Epoch(id: id, firstVersion: first)
         }
@@ -176,7 +213,9 @@ package struct Epoch: Equatable {
             """
             INSERT INTO fieldpost_epochs (id, first_version) \
             SELECT ?, version + 1 FROM fieldpost_sequence
-            """, .blob(random(8)))
+            """,
+            .blob(random(8))
+        )
     }
 }
 

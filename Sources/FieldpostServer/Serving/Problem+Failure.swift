@@ -18,7 +18,8 @@ extension Problem {
     private init(store error: StoreError) {
         switch error.code {
         case .busy, .interrupted: self = .unavailable(after: 1)
-        case .full, .ioError, .readOnly, .cantOpen, .accessDenied, .missing, .outOfMemory, .closed, .corrupt, .notADatabase,
+        case .full, .ioError, .readOnly, .cantOpen, .accessDenied, .missing, .outOfMemory, .closed, .corrupt,
+            .notADatabase,
             .newerFormat, .killed:
             self = .unavailable(after: 10)
         default: self = .internalFailure
@@ -27,10 +28,16 @@ extension Problem {
 
     private static func unavailable(after seconds: Int) -> Problem {
         Problem(
-            "store-unavailable", status: 503, detail: "The server cannot reach its store now; try again later.",
-            retryAfterSeconds: seconds)
+            "store-unavailable",
+            status: 503,
+            detail: "The server cannot reach its store now; try again later.",
+            retryAfterSeconds: seconds
+        )
     }
 
     private static let internalFailure = Problem(
-        "internal", status: 500, detail: "The server failed on this request; its log says why.")
+        "internal",
+        status: 500,
+        detail: "The server failed on this request; its log says why."
+    )
 }

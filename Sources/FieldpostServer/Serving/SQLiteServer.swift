@@ -26,12 +26,21 @@ public final class SQLiteServer: Sendable {
     ///   - environment: The clock and the randomness.
     /// - Throws: ``ServerError`` when the file or the schema is refused; a store error when the file cannot be used.
     public init(
-        path: String, schema: Schema, intents: [String: IntentHandler] = [:], environment: ServerEnvironment = .system
+        path: String,
+        schema: Schema,
+        intents: [String: IntentHandler] = [:],
+        environment: ServerEnvironment = .system
     ) async throws {
         self.schema = schema
         self.environment = environment
         tenants = TenantDirectory { tenant in
-            try TenantStore(path: path, tenant: tenant, schema: schema, intents: intents, environment: environment)
+            try TenantStore(
+                path: path,
+                tenant: tenant,
+                schema: schema,
+                intents: intents,
+                environment: environment
+            )
         }
         main = try await tenants.store(.main)
     }
@@ -56,13 +65,22 @@ public final class SQLiteServer: Sendable {
     /// - Returns: The secret, and the id by which it is revoked.
     /// - Throws: ``ServerError`` with `invalidRole` or `invalidScope`.
     public func createToken(
-        name: String, tenant: TenantName = .main, role: String = "device", scopes: Credential.Scopes
+        name: String,
+        tenant: TenantName = .main,
+        role: String = "device",
+        scopes: Credential.Scopes
     ) async throws -> (token: String, id: String) {
         let environment = environment
         return try await main.commits.write { connection in
             try Tokens.create(
-                connection, name: name, tenant: tenant, role: role, scopes: scopes, now: environment.now,
-                random: environment.random)
+                connection,
+                name: name,
+                tenant: tenant,
+                role: role,
+                scopes: scopes,
+                now: environment.now,
+                random: environment.random
+            )
         }
     }
 
@@ -85,7 +103,13 @@ public final class SQLiteServer: Sendable {
         let now = environment.now
         return try await store.commits.write { connection in
             try store.writeSightings(on: connection)
-            return try store.core.apply(request, on: connection, credential: credential, device: device, now: now)
+            return try store.core.apply(
+                request,
+                on: connection,
+                credential: credential,
+                device: device,
+                now: now
+            )
         }
     }
 
@@ -97,22 +121,32 @@ public final class SQLiteServer: Sendable {
     /// One page of the feed as the body of an answer.
     ///
     /// - Throws: ``Problem`` `resync-required`, or a store error.
-    package func pull(cursor: String?, limit: Int?, credential: Credential, device: Device?) async throws -> [UInt8] {
+    package func pull(cursor: String?, limit: Int?, credential: Credential, device: Device?) async throws
+        -> [UInt8]
+    {
         let store = try await tenants.store(credential.tenant)
         let now = environment.now
-        let body = try await store.readers.read { connection in
-            try store.core.page(
-                cursor: cursor, limit: limit, on: connection, credential: credential, device: device, now: now
-            ).bytes()
+        let (body, next) = try await store.readers.read { connection in
+            let page = try store.core.page(
+                cursor: cursor,
+                limit: limit,
+                on: connection,
+                credential: credential,
+                device: device,
+                now: now
+            )
+            return (page.bytes(), page.cursor)
         }
-        store.saw(device, credential: credential, at: now)
+        store.saw(device, credential: credential, cursor: store.core.version(of: next), at: now)
         return body
     }
 
     /// What became of operations; `void` settles those that have not arrived.
     ///
     /// - Throws: ``Problem`` when the request is refused; a store error.
-    package func status(_ query: StatusRequest, credential: Credential, device: Device?) async throws -> PushResponse {
+    package func status(_ query: StatusRequest, credential: Credential, device: Device?) async throws
+        -> PushResponse
+    {
         let store = try await tenants.store(credential.tenant)
         let now = environment.now
         if query.void {
@@ -128,7 +162,9 @@ public final class SQLiteServer: Sendable {
     /// Whether the main tenant's file can be read and its writer takes turns.
     package func isReady() async -> Bool {
         do {
-            try await main.readers.read { connection in _ = try connection.scalar("SELECT version FROM fieldpost_sequence") }
+            try await main.readers.read { connection in
+                _ = try connection.scalar("SELECT version FROM fieldpost_sequence")
+            }
             try await main.commits.write { _ in }
             return true
         } catch {

@@ -15,8 +15,12 @@ package struct ServerCore: Sendable {
     ///
     /// - Throws: ``ServerError`` when the file or the schema is refused, or a `StoreError`.
     package static func open(
-        _ connection: Connection, schema: Schema, tenant: TenantName = .main, intents: [String: IntentHandler] = [:],
-        now: Timestamp, random: (Int) -> [UInt8]
+        _ connection: Connection,
+        schema: Schema,
+        tenant: TenantName = .main,
+        intents: [String: IntentHandler] = [:],
+        now: Timestamp,
+        random: (Int) -> [UInt8]
     ) throws -> ServerCore {
         let key = try withoutActuallyEscaping(random) { random in
             try StoreOpening(connection: connection, now: now, random: random).open(schema)
@@ -26,7 +30,9 @@ package struct ServerCore: Sendable {
 
     /// Creates what tokens need where there is no store yet; the schema comes with the first ``open(_:schema:tenant:intents:now:random:)``.
     package static func openForTokens(
-        _ connection: Connection, now: Timestamp, random: (Int) -> [UInt8]
+        _ connection: Connection,
+        now: Timestamp,
+        random: (Int) -> [UInt8]
     ) throws {
         try withoutActuallyEscaping(random) { random in
             try StoreOpening(connection: connection, now: now, random: random).openForTokens()
@@ -39,7 +45,9 @@ package struct ServerCore: Sendable {
         signingKey = key
         self.intents = intents
         tables = Dictionary(
-            schema.tables.map { ($0.name, TableAccess($0, schema: schema)) }, uniquingKeysWith: { first, _ in first })
+            schema.tables.map { ($0.name, TableAccess($0, schema: schema)) },
+            uniquingKeysWith: { first, _ in first }
+        )
     }
 
     // MARK: Push
@@ -48,7 +56,11 @@ package struct ServerCore: Sendable {
     ///
     /// - Throws: ``Problem`` when the request as a whole is refused, or a `StoreError`; nothing is then changed.
     package func push(
-        _ body: [UInt8], on connection: Connection, credential: Credential, device: Device?, now: Timestamp
+        _ body: [UInt8],
+        on connection: Connection,
+        credential: Credential,
+        device: Device?,
+        now: Timestamp
     ) throws -> [UInt8] {
         let request = try ServerCore.request(body)
         return try connection.transaction(.immediate) {
@@ -58,7 +70,11 @@ package struct ServerCore: Sendable {
 
     /// Applies a push inside the caller's transaction.
     package func apply(
-        _ request: PushRequest, on connection: Connection, credential: Credential, device: Device?, now: Timestamp
+        _ request: PushRequest,
+        on connection: Connection,
+        credential: Credential,
+        device: Device?,
+        now: Timestamp
     ) throws -> PushResponse {
         let apply = Apply(self, connection, credential: credential, device: device, now: now)
         return PushResponse(results: try apply.push(request), serverTime: now)
@@ -79,28 +95,50 @@ package struct ServerCore: Sendable {
     ///
     /// - Throws: ``Problem`` `resync-required`, or a `StoreError`.
     package func pull(
-        cursor: String?, limit: Int? = nil, on connection: Connection, credential: Credential, device: Device?,
+        cursor: String?,
+        limit: Int? = nil,
+        on connection: Connection,
+        credential: Credential,
+        device: Device?,
         now: Timestamp
     ) throws -> [UInt8] {
         try connection.transaction(.deferred) {
-            try page(cursor: cursor, limit: limit, on: connection, credential: credential, device: device, now: now)
+            try page(
+                cursor: cursor,
+                limit: limit,
+                on: connection,
+                credential: credential,
+                device: device,
+                now: now
+            )
         }.bytes()
     }
 
     /// One page of the feed, inside the caller's read transaction.
     package func page(
-        cursor: String?, limit: Int? = nil, on connection: Connection, credential: Credential, device: Device?,
+        cursor: String?,
+        limit: Int? = nil,
+        on connection: Connection,
+        credential: Credential,
+        device: Device?,
         now: Timestamp
     ) throws -> PullPage {
         let feed = Feed(self, connection, credential: credential)
         return try feed.page(cursor: cursor, limit: limit, device: device, now: now)
     }
 
+    /// How far a device has read that was given `cursor`.
+    func version(of cursor: String) -> Int64? { Cursor(cursor, key: signingKey)?.version }
+
     // MARK: What became of operations
 
     /// Answers `POST /v1/operations/status` inside the caller's transaction, which writes only for `void`.
     package func status(
-        _ query: StatusRequest, on connection: Connection, credential: Credential, device: Device?, now: Timestamp
+        _ query: StatusRequest,
+        on connection: Connection,
+        credential: Credential,
+        device: Device?,
+        now: Timestamp
     ) throws -> PushResponse {
         let log = OperationLog(connection: connection, credential: credential, device: device, now: now)
         var results: [OperationResult] = []
@@ -134,13 +172,17 @@ package struct StatusRequest: Sendable {
     ///
     /// - Throws: ``Problem`` `malformed`, or `too-many-operations`.
     package init(bytes: [UInt8]) throws(Problem) {
-        guard let object = try? JSON(bytes: bytes, maxDepth: WireLimits.jsonDepth).object, let list = object["ids"]?.array
+        guard let object = try? JSON(bytes: bytes, maxDepth: WireLimits.jsonDepth).object,
+            let list = object["ids"]?.array
         else {
             throw Problem("malformed", status: 400, detail: "The body is not {\"ids\": [operation ids]}.")
         }
         guard list.count <= WireLimits.operationsPerPush else {
             throw Problem(
-                "too-many-operations", status: 413, detail: "Ask for at most \(WireLimits.operationsPerPush) at once.")
+                "too-many-operations",
+                status: 413,
+                detail: "Ask for at most \(WireLimits.operationsPerPush) at once."
+            )
         }
         let ids = list.compactMap { $0.string.flatMap { OperationID($0) } }
         guard ids.count == list.count else {

@@ -21,7 +21,8 @@ public struct ServerEnvironment: Sendable {
     /// The machine's clock and its secure random numbers.
     public static let system = ServerEnvironment(
         milliseconds: { Int64((Date().timeIntervalSince1970 * 1_000).rounded(.down)) },
-        random: { randomBytes($0) })
+        random: { randomBytes($0) }
+    )
 
     package var now: Timestamp { Timestamp(milliseconds: milliseconds()) }
 }

@@ -5,6 +5,8 @@ internal import FieldpostSQLite
 final class TenantStore: Sendable {
     /// Readers of one file: a page is read in milliseconds, and each reader costs a thread and a cache.
     private static let readers = 4
+    /// Devices remembered between two commits; further ones are noted when they come again.
+    private static let maxSightings = 10_000
 
     let core: ServerCore
     let commits: GroupCommit
@@ -21,26 +23,37 @@ final class TenantStore: Sendable {
     }
 
     init(
-        path: String, tenant: TenantName, schema: Schema, intents: [String: IntentHandler],
+        path: String,
+        tenant: TenantName,
+        schema: Schema,
+        intents: [String: IntentHandler],
         environment: ServerEnvironment
     ) throws {
         let file = tenant.path(in: path)
         let connection = try Connection(path: file)
         core = try ServerCore.open(
-            connection, schema: schema, tenant: tenant, intents: intents, now: environment.now,
-            random: environment.random)
+            connection,
+            schema: schema,
+            tenant: tenant,
+            intents: intents,
+            now: environment.now,
+            random: environment.random
+        )
         writer = Writer(connection)
         commits = GroupCommit(writer)
         readers = ReaderPool(path: file, limit: TenantStore.readers)
     }
 
     /// Remembers a pull; it is written with the next push, so that reading costs no commit of its own.
-    func saw(_ device: Device?, credential: Credential, at now: Timestamp) {
+    func saw(_ device: Device?, credential: Credential, cursor: Int64?, at now: Timestamp) {
         guard let device else { return }
-        seen.withLock { $0[device.id] = Sighting(device: device, credential: credential, at: now) }
+        let sighting = Sighting(device: device, credential: credential, cursor: cursor, at: now)
+        seen.withLock { seen in
+            if seen.count < TenantStore.maxSightings || seen[device.id] != nil { seen[device.id] = sighting }
+        }
     }
 
-    /// Writes what ``saw(_:credential:at:)`` remembered, inside the caller's transaction.
+    /// Writes what ``saw(_:credential:cursor:at:)`` remembered, inside the caller's transaction.
     func writeSightings(on connection: Connection) throws {
         let sightings = seen.withLock { seen in
             defer { seen = [:] }
@@ -48,8 +61,12 @@ final class TenantStore: Sendable {
         }
         for sighting in sightings.values {
             let log = OperationLog(
-                connection: connection, credential: sighting.credential, device: sighting.device, now: sighting.at)
-            try log.noteDevice(highestSeq: 0)
+                connection: connection,
+                credential: sighting.credential,
+                device: sighting.device,
+                now: sighting.at
+            )
+            try log.noteDevice(highestSeq: 0, cursor: sighting.cursor)
         }
     }
 

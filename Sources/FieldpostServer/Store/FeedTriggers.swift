@@ -18,10 +18,16 @@ package struct FeedTriggers {
     /// Every trigger by name.
     package var statements: [(name: String, sql: String)] {
         var list = [
-            trigger("insert", "AFTER INSERT", [emptyScope, gone, moved, live(inserted: true), descendants(moved: false)]),
             trigger(
-                "update", "AFTER UPDATE",
-                [emptyScope, gone, renamed, moved, live(inserted: false), descendants(moved: true)]),
+                "insert",
+                "AFTER INSERT",
+                [emptyScope, gone, moved, live(inserted: true), descendants(moved: false)]
+            ),
+            trigger(
+                "update",
+                "AFTER UPDATE",
+                [emptyScope, gone, renamed, moved, live(inserted: false), descendants(moved: true)]
+            ),
             trigger("delete", "AFTER DELETE", [deleted]),
         ]
         if !table.unique.isEmpty {
@@ -37,7 +43,10 @@ package struct FeedTriggers {
     private func trigger(_ kind: String, _ event: String, _ body: [String]) -> (name: String, sql: String) {
         let name = FeedTriggers.prefix(table.name) + kind
         let statements = body.filter { !$0.isEmpty }.joined(separator: "\n  ")
-        return (name, "CREATE TRIGGER \(quoted(name)) \(event) ON \(quoted(table.name)) BEGIN\n  \(statements)\nEND")
+        return (
+            name,
+            "CREATE TRIGGER \(quoted(name)) \(event) ON \(quoted(table.name)) BEGIN\n  \(statements)\nEND"
+        )
     }
 
     // MARK: Parts
@@ -53,7 +62,9 @@ package struct FeedTriggers {
         case nil: return "''"
         case .column(let column): return "\(alias).\(quoted(column))"
         case .reference(let column):
-            guard let parent = table.column(column)?.reference.flatMap({ schema.table($0.table) }) else { return "NULL" }
+            guard let parent = table.column(column)?.reference.flatMap({ schema.table($0.table) }) else {
+                return "NULL"
+            }
             let inner = "p\(depth)"
             let scope = scope(of: parent, alias: inner, schema: schema, depth: depth + 1)
             return "(SELECT \(scope) FROM \(quoted(parent.name)) \(inner) "
@@ -121,7 +132,9 @@ package struct FeedTriggers {
     private func descendants(moved: Bool) -> String {
         var statements: [String] = []
         for child in schema.tables {
-            guard case .reference(let column) = child.scope, child.column(column)?.reference?.table == table.name else {
+            guard case .reference(let column) = child.scope,
+                child.column(column)?.reference?.table == table.name
+            else {
                 continue
             }
             let reference = quoted(column)
@@ -134,7 +147,8 @@ package struct FeedTriggers {
                 : ""
             statements.append(
                 "UPDATE \(quoted(child.name)) SET \(reference) = \(reference) "
-                    + "WHERE \(reference) = NEW.\(key)\(condition);")
+                    + "WHERE \(reference) = NEW.\(key)\(condition);"
+            )
         }
         return statements.joined(separator: "\n  ")
     }

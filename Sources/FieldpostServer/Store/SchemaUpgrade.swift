@@ -10,7 +10,7 @@ struct SchemaUpgrade {
     let from: Schema?
     let to: Schema
 
-    /// Upgrades, and returns the tables whose rows a migration may have changed.
+    /// Upgrades, and returns the tables whose rows or scopes may have changed.
     func run() throws -> Set<String> {
         // Triggers name columns and tables that are about to change; the caller builds the new ones.
         try dropTriggers()
@@ -22,14 +22,24 @@ struct SchemaUpgrade {
         if let row = try connection.query("PRAGMA foreign_key_check").first {
             throw ServerError(
                 .incompatibleSchema,
-                "A row of \(row[0].text ?? "a table") refers to a row that is not there; correct it first.")
+                "A row of \(row[0].text ?? "a table") refers to a row that is not there; correct it first."
+            )
         }
-        return Set(to.tables.map(\.name).filter { name in migrations.contains { SQLWords.of($0).contains(name) } })
+        let words = migrations.reduce(into: Set<String>()) { $0.formUnion(SQLWords.of($1)) }
+        return Set(to.tables.filter { words.contains($0.name) || scopeChanged($0) }.map(\.name))
+    }
+
+    /// Whether another column, or another parent, decides who sees a table's rows.
+    private func scopeChanged(_ table: Table) -> Bool {
+        guard let from, let old = from.table(table.name) else { return false }
+        return FeedTriggers.scope(of: old, alias: "r", schema: from)
+            != FeedTriggers.scope(of: table, alias: "r", schema: to)
     }
 
     private func dropTriggers() throws {
         let rows = try connection.query(
-            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'fieldpost!_feed!_%' ESCAPE '!'")
+            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'fieldpost!_feed!_%' ESCAPE '!'"
+        )
         for row in rows { try connection.execute("DROP TRIGGER \(quoted(row[0].text ?? ""))") }
     }
 
@@ -43,7 +53,8 @@ struct SchemaUpgrade {
                 do { try connection.execute(sql) } catch {
                     throw ServerError(
                         .migrationFailed,
-                        "The migration from version \(step.from) to \(step.to) failed: \(error.detail ?? error.message).")
+                        "The migration from version \(step.from) to \(step.to) failed: \(error.detail ?? error.message)."
+                    )
                 }
             }
             statements += step.sql
@@ -53,7 +64,8 @@ struct SchemaUpgrade {
 
     private func bringUpToDate(_ table: Table) throws {
         let ddl = TableDDL(table, side: .server)
-        let present = try connection.query("SELECT name FROM pragma_table_info(?)", .text(table.name)).compactMap(\.[0].text)
+        let present = try connection.query("SELECT name FROM pragma_table_info(?)", .text(table.name))
+            .compactMap(\.[0].text)
         if present.isEmpty {
             try connection.execute(ddl.createTable(schema: to))
             return
@@ -61,7 +73,8 @@ struct SchemaUpgrade {
         if let lost = present.first(where: { table.column($0) == nil }) {
             throw ServerError(
                 .incompatibleSchema,
-                "\(table.name).\(lost) is in the store but not in the schema; drop or rename it in a migration.")
+                "\(table.name).\(lost) is in the store but not in the schema; drop or rename it in a migration."
+            )
         }
         let added = table.columns.filter { !present.contains($0.name) }
         do {
@@ -78,7 +91,8 @@ struct SchemaUpgrade {
             throw ServerError(
                 .incompatibleSchema,
                 "Rows of \(table.name) break the new schema (\(error.detail ?? "a constraint")); "
-                    + "add a default, or correct them in a migration.")
+                    + "add a default, or correct them in a migration."
+            )
         }
     }
 
@@ -112,6 +126,9 @@ struct SchemaUpgrade {
 enum SQLWords {
     static func of(_ sql: String) -> Set<String> {
         Set(
-            sql.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(String.init))
+            sql.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")) }.map(
+                String.init
+            )
+        )
     }
 }

@@ -23,11 +23,11 @@ enum StoreLayout {
         CREATE INDEX fieldpost_feed_scope ON fieldpost_feed (scope, version);
         CREATE TABLE fieldpost_replaced (tbl TEXT NOT NULL, row TEXT NOT NULL) STRICT;
         CREATE TABLE fieldpost_operations (
-          id TEXT PRIMARY KEY NOT NULL,
+          version INTEGER PRIMARY KEY,
+          id TEXT NOT NULL UNIQUE,
           fingerprint BLOB NOT NULL,
           status TEXT NOT NULL,
           result TEXT NOT NULL,
-          version INTEGER NOT NULL,
           device TEXT,
           seq INTEGER NOT NULL,
           at INTEGER NOT NULL,
@@ -36,7 +36,6 @@ enum StoreLayout {
         ) STRICT;
         CREATE INDEX fieldpost_operations_device ON fieldpost_operations (device, version);
         CREATE INDEX fieldpost_operations_seq ON fieldpost_operations (device, seq);
-        CREATE INDEX fieldpost_operations_version ON fieldpost_operations (version);
         CREATE TABLE fieldpost_devices (
           id TEXT PRIMARY KEY NOT NULL,
           last_seen INTEGER NOT NULL,

@@ -37,13 +37,15 @@ struct StoreOpening {
     }
 
     private func tableExists(_ name: String) throws -> Bool {
-        try connection.scalar("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", .text(name)) != nil
+        try connection.scalar("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", .text(name))
+            != nil
     }
 
     /// The layout's version, or `nil` for an empty file.
     private func storedFormat() throws -> Int64? {
         guard try tableExists("fieldpost_feed") else {
-            let foreign = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+            let foreign =
+                "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
             if try connection.scalar(foreign) != nil {
                 throw ServerError(.notAStore, "The file holds another program's tables; choose another path.")
             }
@@ -51,7 +53,10 @@ struct StoreOpening {
         }
         let format = try meta("format")?.integer ?? 0
         if format > StoreLayout.formatVersion {
-            throw ServerError(.newerFormat, "A newer Fieldpost wrote this store; run that version or a newer one.")
+            throw ServerError(
+                .newerFormat,
+                "A newer Fieldpost wrote this store; run that version or a newer one."
+            )
         }
         return format
     }
@@ -59,7 +64,10 @@ struct StoreOpening {
     private func storedSchema() throws -> Schema? {
         guard let text = try meta("schema")?.text else { return nil }
         do { return try Schema(json: Array(text.utf8)) } catch {
-            throw ServerError(.notAStore, "The schema kept in the store cannot be read; restore it from a copy.")
+            throw ServerError(
+                .notAStore,
+                "The schema kept in the store cannot be read; restore it from a copy."
+            )
         }
     }
 
@@ -86,12 +94,14 @@ struct StoreOpening {
             if let stored, stored.version > schema.version {
                 throw ServerError(
                     .newerSchema,
-                    "The store is at schema version \(stored.version), newer than \(schema.version); serve that one.")
+                    "The store is at schema version \(stored.version), newer than \(schema.version); serve that one."
+                )
             }
             reconciled = try SchemaUpgrade(connection: connection, from: stored, to: schema).run()
             try connection.run(
                 "INSERT INTO fieldpost_meta VALUES ('schema', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                .text(schema.json.text()))
+                .text(schema.json.text())
+            )
         } else {
             reconciled = Set(try triggersToRepair(schema).filter(\.missing).map(\.table))
         }
@@ -101,7 +111,10 @@ struct StoreOpening {
 
     private func createLayout() throws {
         try connection.execute(StoreLayout.tables)
-        try connection.run("INSERT INTO fieldpost_meta VALUES ('format', ?)", .integer(StoreLayout.formatVersion))
+        try connection.run(
+            "INSERT INTO fieldpost_meta VALUES ('format', ?)",
+            .integer(StoreLayout.formatVersion)
+        )
         try connection.run("INSERT INTO fieldpost_meta VALUES ('signing_key', ?)", .blob(random(32)))
         try connection.run("INSERT INTO fieldpost_epochs VALUES (?, 0)", .blob(random(8)))
     }
@@ -110,7 +123,8 @@ struct StoreOpening {
 
     private func storedTriggers() throws -> [String: String] {
         let rows = try connection.query(
-            "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'fieldpost!_feed!_%' ESCAPE '!'")
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'fieldpost!_feed!_%' ESCAPE '!'"
+        )
         return Dictionary(rows.map { ($0[0].text ?? "", $0[1].text ?? "") }) { first, _ in first }
     }
 
@@ -125,9 +139,13 @@ struct StoreOpening {
     }
 
     private func rebuildTriggers(_ schema: Schema) throws {
-        for name in try storedTriggers().keys.sorted() { try connection.execute("DROP TRIGGER \(quoted(name))") }
+        for name in try storedTriggers().keys.sorted() {
+            try connection.execute("DROP TRIGGER \(quoted(name))")
+        }
         for table in schema.tables {
-            for trigger in FeedTriggers(table, schema: schema).statements { try connection.execute(trigger.sql) }
+            for trigger in FeedTriggers(table, schema: schema).statements {
+                try connection.execute(trigger.sql)
+            }
         }
     }
 
@@ -139,14 +157,19 @@ struct StoreOpening {
             """
             SELECT row FROM fieldpost_feed WHERE tbl = ? AND deleted = 0 AND NOT EXISTS \
             (SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = fieldpost_feed.row)
-            """, .text(table.name))
+            """,
+            .text(table.name)
+        )
         for row in gone {
             try connection.run("UPDATE fieldpost_sequence SET version = version + 1")
             try connection.run(
                 """
                 UPDATE fieldpost_feed SET version = (SELECT version FROM fieldpost_sequence), deleted = 1, \
                 reason = NULL, columns = NULL WHERE tbl = ? AND row = ? AND deleted = 0
-                """, .text(table.name), row[0])
+                """,
+                .text(table.name),
+                row[0]
+            )
         }
         try connection.execute("UPDATE \(quoted(table.name)) SET \(quoted(table.key)) = \(quoted(table.key))")
     }

@@ -20,7 +20,8 @@ public struct TenantName: Hashable, Sendable, CustomStringConvertible {
         guard wellFormed, !["wal", "shm", "journal"].contains(text) else {
             throw ServerError(
                 .invalidTenant,
-                "A tenant's name has up to 63 lower-case letters, digits and _, and is not wal, shm or journal.")
+                "A tenant's name has up to 63 lower-case letters, digits and _, and is not wal, shm or journal."
+            )
         }
         self.text = text
     }

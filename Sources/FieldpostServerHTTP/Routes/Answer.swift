@@ -13,7 +13,11 @@ struct Answer {
 
     /// A problem document.
     static func problem(_ problem: Problem) -> Answer {
-        var answer = Answer(status: problem.status, body: problem.bytes(), contentType: "application/problem+json")
+        var answer = Answer(
+            status: problem.status,
+            body: problem.bytes(),
+            contentType: "application/problem+json"
+        )
         if let seconds = problem.retryAfterSeconds { answer.headers.append(("Retry-After", String(seconds))) }
         return answer
     }

@@ -42,12 +42,16 @@ public final class FieldpostHTTPServer: Sendable {
     ///   - log: Takes one JSON object for each line: requests, committed operations, failures. It is called on the threads
     ///     that serve and must return quickly. Tokens and payloads never reach it.
     public init(
-        server: SQLiteServer, listen: Address = Address(), threads: Int = 1,
+        server: SQLiteServer,
+        listen: Address = Address(),
+        threads: Int = 1,
         log: @escaping @Sendable (_ line: String) -> Void = { _ in }
     ) {
         address = listen
         http = HTTPServer(
-            service: Routes(server: server, log: RequestLog(write: log), clock: .system), threads: threads)
+            service: Routes(server: server, log: RequestLog(write: log), clock: .system),
+            threads: threads
+        )
     }
 
     /// Takes the address and begins to serve.

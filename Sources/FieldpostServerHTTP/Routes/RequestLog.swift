@@ -22,9 +22,14 @@ struct RequestLog: Sendable {
 
     func answered(_ entry: Entry) {
         var line: JSONObject = [
-            "event": "request", "at": .integer(entry.at), "request": .string(entry.request), "method": .string(entry.method),
-            "path": .string(String(entry.path.prefix(RequestLog.maxPathBytes))), "status": .integer(Int64(entry.status)),
-            "micros": .integer(entry.duration.components.seconds * 1_000_000 + entry.duration.components.attoseconds / 1_000_000_000_000),
+            "event": "request", "at": .integer(entry.at), "request": .string(entry.request),
+            "method": .string(entry.method),
+            "path": .string(String(entry.path.prefix(RequestLog.maxPathBytes))),
+            "status": .integer(Int64(entry.status)),
+            "micros": .integer(
+                entry.duration.components.seconds * 1_000_000 + entry.duration.components.attoseconds
+                    / 1_000_000_000_000
+            ),
         ]
         if let device = entry.device { line.append("device", .string(device)) }
         if let token = entry.token { line.append("token", .string(token)) }
@@ -48,6 +53,7 @@ struct RequestLog: Sendable {
                     ("event", "failure"), ("at", .integer(at)), ("request", .string(request)),
                     ("error", .string(String(describing: failure))),
                 ]
-            ).text)
+            ).text
+        )
     }
 }

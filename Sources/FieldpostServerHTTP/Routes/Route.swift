@@ -43,7 +43,9 @@ struct Query {
 
     /// Percent escapes resolved; what is no escape stays as it is.
     private static func decoded(_ text: Substring) -> String {
-        guard text.utf8.contains(UInt8(ascii: "%")) || text.utf8.contains(UInt8(ascii: "+")) else { return String(text) }
+        guard text.utf8.contains(UInt8(ascii: "%")) || text.utf8.contains(UInt8(ascii: "+")) else {
+            return String(text)
+        }
         let bytes = Array(text.utf8)
         var out: [UInt8] = []
         var index = 0

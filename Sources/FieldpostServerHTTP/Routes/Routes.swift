@@ -70,7 +70,10 @@ struct Routes: HTTPService {
             }
             guard version <= WireLimits.protocolVersion else {
                 throw Refusal(
-                    "protocol-too-new", 400, "This server speaks protocol version \(WireLimits.protocolVersion).")
+                    "protocol-too-new",
+                    400,
+                    "This server speaks protocol version \(WireLimits.protocolVersion)."
+                )
             }
         }
         if route.needsToken, bearer(head) == nil { throw Refusal(.unauthenticated) }
@@ -80,8 +83,14 @@ struct Routes: HTTPService {
         if let text = head.header("Fieldpost-Schema"), Int(text).map({ $0 > 0 }) != true {
             throw Refusal("malformed", 400, "Fieldpost-Schema is no version.")
         }
-        if let coding = head.header("Content-Encoding")?.lowercased(), coding != "gzip", coding != "identity" {
-            throw Refusal("unsupported-encoding", 415, "Send the body as gzip or as it is.", headers: [("Accept-Encoding", "gzip")])
+        if let coding = head.header("Content-Encoding")?.lowercased(), coding != "gzip", coding != "identity"
+        {
+            throw Refusal(
+                "unsupported-encoding",
+                415,
+                "Send the body as gzip or as it is.",
+                headers: [("Accept-Encoding", "gzip")]
+            )
         }
         if let length = head.header("Content-Length").flatMap({ Int($0) }), length > route.maxBody {
             throw Refusal("body-too-large", 413, "A body here holds at most \(route.maxBody) bytes.")
@@ -121,7 +130,8 @@ struct Routes: HTTPService {
         case .probe: return try probe(request.head)
         case .push, .status, .pull, .schema: break
         }
-        guard let token = Routes.bearer(request.head), let credential = try await server.authenticate(token) else {
+        guard let token = Routes.bearer(request.head), let credential = try await server.authenticate(token)
+        else {
             throw Problem.unauthenticated
         }
         context.token = credential.tokenID
@@ -136,7 +146,13 @@ struct Routes: HTTPService {
     private func ready() async -> Answer {
         if await server.isReady() { return .json(Array(#"{"status":"ready"}"#.utf8)) }
         return .problem(
-            Problem("not-ready", status: 503, detail: "The store cannot be read or written now.", retryAfterSeconds: 5))
+            Problem(
+                "not-ready",
+                status: 503,
+                detail: "The store cannot be read or written now.",
+                retryAfterSeconds: 5
+            )
+        )
     }
 
     /// Characters of a nonce: enough to be one of its kind, and nothing that means something in a header.
@@ -146,33 +162,49 @@ struct Routes: HTTPService {
         guard let nonce = Query(head.query)["nonce"], nonce.utf8.count <= Routes.maxNonce,
             nonce.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else {
-            throw Problem("malformed", status: 400, detail: "Give a nonce of up to \(Routes.maxNonce) characters.")
+            throw Problem(
+                "malformed",
+                status: 400,
+                detail: "Give a nonce of up to \(Routes.maxNonce) characters."
+            )
         }
         return Answer(status: 204, headers: [("Fieldpost-Probe", nonce)])
     }
 
     private func push(
-        _ request: HTTPRequest, _ credential: Credential, _ context: inout RequestContext
+        _ request: HTTPRequest,
+        _ credential: Credential,
+        _ context: inout RequestContext
     ) async throws -> Answer {
         let body = try await body(of: request)
         let response = try await server.push(body, credential: credential, device: context.device)
         context.operations = response.results.count
         // Committed, and nobody told yet: a kill from here on is the one that loses an answer and no operation.
-        let settled = response.results.filter { $0.status != .blocked && $0.status != .retry && $0.code != "group" }
+        let settled = response.results.filter {
+            $0.status != .blocked && $0.status != .retry && $0.code != "group"
+        }
         log.committed(
-            settled.map(\.id), request: context.id, at: server.environment.milliseconds(), device: context.device?.id)
+            settled.map(\.id),
+            request: context.id,
+            at: server.environment.milliseconds(),
+            device: context.device?.id
+        )
         return .json(response.bytes())
     }
 
     private func status(
-        _ request: HTTPRequest, _ credential: Credential, _ context: inout RequestContext
+        _ request: HTTPRequest,
+        _ credential: Credential,
+        _ context: inout RequestContext
     ) async throws -> Answer {
         let query = try StatusRequest(bytes: try await body(of: request))
         context.operations = query.ids.count
         return .json(try await server.status(query, credential: credential, device: context.device).bytes())
     }
 
-    private func pull(_ head: HTTPRequestHead, _ credential: Credential, _ context: RequestContext) async throws -> Answer {
+    private func pull(_ head: HTTPRequestHead, _ credential: Credential, _ context: RequestContext)
+        async throws -> Answer
+    {
         let query = Query(head.query)
         var limit: Int?
         if let text = query["limit"] {
@@ -182,7 +214,13 @@ struct Routes: HTTPService {
             limit = number
         }
         return .json(
-            try await server.pull(cursor: query["cursor"], limit: limit, credential: credential, device: context.device))
+            try await server.pull(
+                cursor: query["cursor"],
+                limit: limit,
+                credential: credential,
+                device: context.device
+            )
+        )
     }
 
     // MARK: Bodies
@@ -192,7 +230,9 @@ struct Routes: HTTPService {
         if let stream = request.stream {
             for try await piece in stream {
                 bytes += piece
-                if bytes.count > WireLimits.compressedBytes { throw Routes.tooLarge(WireLimits.compressedBytes) }
+                if bytes.count > WireLimits.compressedBytes {
+                    throw Routes.tooLarge(WireLimits.compressedBytes)
+                }
             }
         }
         guard request.head.header("Content-Encoding")?.lowercased() == "gzip" else { return bytes }
@@ -208,26 +248,41 @@ struct Routes: HTTPService {
     }
 
     private static func tooLarge(_ limit: Int) -> Problem {
-        Problem("body-too-large", status: 413, detail: "A body here holds at most \(limit) bytes; send fewer operations.")
+        Problem(
+            "body-too-large",
+            status: 413,
+            detail: "A body here holds at most \(limit) bytes; send fewer operations."
+        )
     }
 
     // MARK: Ends
 
     private func requestID() -> String { Hex.encode(server.environment.random(8)) }
 
-    @concurrent private func finishOffLoop(_ context: RequestContext, _ answer: Answer) async -> HTTPResponse {
+    @concurrent private func finishOffLoop(_ context: RequestContext, _ answer: Answer) async -> HTTPResponse
+    {
         finish(context, answer, compress: true)
     }
 
     private func finish(_ context: RequestContext, _ answer: Answer, compress: Bool) -> HTTPResponse {
         var answer = answer
         answer.headers.append(("Fieldpost-Request", context.id))
-        let response = answer.response(acceptEncoding: compress ? context.head.header("Accept-Encoding") : nil)
+        let response = answer.response(
+            acceptEncoding: compress ? context.head.header("Accept-Encoding") : nil
+        )
         log.answered(
             RequestLog.Entry(
-                at: server.environment.milliseconds(), request: context.id, method: context.head.method,
-                path: context.head.path, status: answer.status, duration: context.started.duration(to: clock.now()),
-                device: context.device?.id, token: context.token, operations: context.operations))
+                at: server.environment.milliseconds(),
+                request: context.id,
+                method: context.head.method,
+                path: context.head.path,
+                status: answer.status,
+                duration: context.started.duration(to: clock.now()),
+                device: context.device?.id,
+                token: context.token,
+                operations: context.operations
+            )
+        )
         return response
     }
 }
@@ -264,5 +319,8 @@ extension Route {
 extension Problem {
     /// Without `WWW-Authenticate`: at a challenge, the client's library may wait for ever for a password.
     fileprivate static let unauthenticated = Problem(
-        "unauthenticated", status: 401, detail: "Send a valid token as Authorization: Bearer.")
+        "unauthenticated",
+        status: 401,
+        detail: "Send a valid token as Authorization: Bearer."
+    )
 }

@@ -63,24 +63,33 @@ final class RoutesFixture: Sendable {
 
         init(_ response: HTTPResponse) {
             status = response.status
-            headers = Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first }
+            headers = Dictionary(response.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in
+                first
+            }
             if case .bytes(let body) = response.body { bytes = body } else { bytes = [] }
         }
     }
 
     /// Sends a request with a valid token unless `headers` has its own; `nil` leaves a header out.
     func send(
-        _ method: String, _ target: String, _ body: [UInt8] = [], headers: [String: String?] = [:]
+        _ method: String,
+        _ target: String,
+        _ body: [UInt8] = [],
+        headers: [String: String?] = [:]
     ) async throws -> Reply {
         var all: [String: String?] = [
-            "Authorization": "Bearer \(token)", "Fieldpost-Device": RoutesFixture.device, "Fieldpost-Schema": "1",
+            "Authorization": "Bearer \(token)", "Fieldpost-Device": RoutesFixture.device,
+            "Fieldpost-Schema": "1",
             "Content-Length": body.isEmpty ? nil : String(body.count),
         ]
         for (name, value) in headers { all[name] = .some(value) }
         let parts = target.split(separator: "?", maxSplits: 1).map(String.init)
         let head = HTTPRequestHead(
-            method: method, path: parts[0], query: parts.count > 1 ? parts[1] : "",
-            headers: all.compactMap { name, value in value.map { (name, $0) } })
+            method: method,
+            path: parts[0],
+            query: parts.count > 1 ? parts[1] : "",
+            headers: all.compactMap { name, value in value.map { (name, $0) } }
+        )
         switch routes.plan(head) {
         case .reject(let response): return Reply(response)
         case .collect(let max):

@@ -12,7 +12,9 @@ import Testing
 
         let first = try await fixture.send("GET", "/v1/pull?limit=2")
         let page = try PullPage(bytes: first.bytes)
-        let second = try PullPage(bytes: try await fixture.send("GET", "/v1/pull?limit=2&cursor=\(page.cursor)").bytes)
+        let second = try PullPage(
+            bytes: try await fixture.send("GET", "/v1/pull?limit=2&cursor=\(page.cursor)").bytes
+        )
 
         #expect(page.changes.map(\.row) == [RoutesFixture.id(1), RoutesFixture.id(2)])
         #expect(page.more && !second.more)
@@ -44,7 +46,11 @@ import Testing
         _ = try await fixture.send("POST", "/v1/push", RoutesFixture.push(1))
         let other = try await fixture.server.createToken(name: "other", scopes: .only(["B2"]))
 
-        let reply = try await fixture.send("GET", "/v1/pull", headers: ["Authorization": "Bearer \(other.token)"])
+        let reply = try await fixture.send(
+            "GET",
+            "/v1/pull",
+            headers: ["Authorization": "Bearer \(other.token)"]
+        )
 
         #expect(try PullPage(bytes: reply.bytes).changes.isEmpty)
         await fixture.server.close()
@@ -53,10 +59,17 @@ import Testing
     @Test func `a large answer is packed for who takes it`() async throws {
         let fixture = try await RoutesFixture()
         _ = try await fixture.send(
-            "POST", "/v1/push", RoutesFixture.push(1, title: String(repeating: "long ", count: 500)))
+            "POST",
+            "/v1/push",
+            RoutesFixture.push(1, title: String(repeating: "long ", count: 500))
+        )
 
         let plain = try await fixture.send("GET", "/v1/pull")
-        let packed = try await fixture.send("GET", "/v1/pull", headers: ["Accept-Encoding": "deflate, gzip;q=0.5"])
+        let packed = try await fixture.send(
+            "GET",
+            "/v1/pull",
+            headers: ["Accept-Encoding": "deflate, gzip;q=0.5"]
+        )
 
         #expect(plain.headers["content-encoding"] == nil)
         #expect(packed.headers["content-encoding"] == "gzip")
@@ -70,7 +83,8 @@ import Testing
         arguments: [
             (nil, false), ("", false), ("gzip", true), ("GZIP", true), ("*", true), ("gzip;q=0", false),
             ("br, gzip; q=0.001", true), ("identity", false), ("xgzip", false),
-        ] as [(String?, Bool)])
+        ] as [(String?, Bool)]
+    )
     func `Accept-Encoding is read with its weights`(header: String?, accepts: Bool) {
         #expect(Answer.acceptsGzip(header) == accepts)
     }

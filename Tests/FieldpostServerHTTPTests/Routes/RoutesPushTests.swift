@@ -1,7 +1,7 @@
 import FieldpostCore
 import FieldpostGzip
-import FieldpostServer
 import FieldpostSQLite
+import FieldpostServer
 import Testing
 
 @testable import FieldpostServerHTTP
@@ -63,7 +63,11 @@ import Testing
 
         let fits = try await fixture.send("POST", "/v1/push", RoutesFixture.push(1), headers: unknown)
         let tooLong = try await fixture.send(
-            "POST", "/v1/push", [UInt8](repeating: 0x20, count: WireLimits.compressedBytes + 1), headers: unknown)
+            "POST",
+            "/v1/push",
+            [UInt8](repeating: 0x20, count: WireLimits.compressedBytes + 1),
+            headers: unknown
+        )
 
         #expect(fits.status == 200)
         #expect(tooLong.status == 413)
@@ -85,7 +89,10 @@ import Testing
     @Test func `a clone's push is told to take a new identity`() async throws {
         let fixture = try await RoutesFixture()
         _ = try await fixture.send("POST", "/v1/push", RoutesFixture.push(1))
-        let clone = String(decoding: RoutesFixture.push(2), as: UTF8.self).replacing("\"seq\":2", with: "\"seq\":1")
+        let clone = String(decoding: RoutesFixture.push(2), as: UTF8.self).replacing(
+            "\"seq\":2",
+            with: "\"seq\":1"
+        )
 
         let reply = try await fixture.send("POST", "/v1/push", Array(clone.utf8))
 
@@ -94,7 +101,9 @@ import Testing
         await fixture.server.close()
     }
 
-    @Test func `the log names the committed operations before the answer, and no payload or token`() async throws {
+    @Test func `the log names the committed operations before the answer, and no payload or token`()
+        async throws
+    {
         let fixture = try await RoutesFixture()
 
         let reply = try await fixture.send("POST", "/v1/push?secret=in-query", RoutesFixture.push(1, 2))
@@ -112,7 +121,9 @@ import Testing
         await fixture.server.close()
     }
 
-    @Test func `a store that cannot be written is 503 with a time, and its words stay in the log`() async throws {
+    @Test func `a store that cannot be written is 503 with a time, and its words stay in the log`()
+        async throws
+    {
         let fixture = try await RoutesFixture()
         let blocker = try Connection(path: fixture.path)
         try blocker.execute("DROP TABLE fieldpost_devices; CREATE TABLE fieldpost_devices (nonsense)")
@@ -136,7 +147,11 @@ import Testing
         let ids = "[\"\(RoutesFixture.id(501))\",\"\(RoutesFixture.id(502))\"]"
 
         let asked = try await fixture.send("POST", "/v1/operations/status", Array("{\"ids\":\(ids)}".utf8))
-        let voided = try await fixture.send("POST", "/v1/operations/status", Array("{\"ids\":\(ids),\"void\":true}".utf8))
+        let voided = try await fixture.send(
+            "POST",
+            "/v1/operations/status",
+            Array("{\"ids\":\(ids),\"void\":true}".utf8)
+        )
         let late = try await fixture.send("POST", "/v1/push", RoutesFixture.push(2))
 
         #expect(try PushResponse(bytes: asked.bytes).results.map(\.status) == [.applied])

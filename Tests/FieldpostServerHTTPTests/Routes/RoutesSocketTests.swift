@@ -1,6 +1,6 @@
 import FieldpostCore
-import FieldpostServer
 import FieldpostSQLite
+import FieldpostServer
 import Testing
 
 @testable import FieldpostServerHTTP
@@ -15,7 +15,9 @@ import Testing
         return Array(head.utf8) + body
     }
 
-    private func serve(_ fixture: RoutesFixture) throws -> (http: FieldpostHTTPServer, address: HTTPServerAddress) {
+    private func serve(_ fixture: RoutesFixture) throws -> (
+        http: FieldpostHTTPServer, address: HTTPServerAddress
+    ) {
         let lines = fixture.lines
         let http = FieldpostHTTPServer(server: fixture.server, listen: .init(port: 0)) { lines.append($0) }
         let address = try http.start()
@@ -38,7 +40,9 @@ import Testing
         await fixture.server.close()
     }
 
-    @Test func `thirty-two clients that send one push at once are told the same and it is applied once`() async throws {
+    @Test func `thirty-two clients that send one push at once are told the same and it is applied once`()
+        async throws
+    {
         let fixture = try await RoutesFixture()
         let (http, address) = try serve(fixture)
         let bytes = request(fixture, "POST /v1/push", RoutesFixture.push(1))
@@ -67,7 +71,8 @@ import Testing
         let (http, address) = try serve(fixture)
         let client = try RawClient(address)
         client.send(
-            "POST /v1/push HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer \(fixture.token)\r\nTransfer-Encoding: chunked\r\n\r\n")
+            "POST /v1/push HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer \(fixture.token)\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
         let chunk = Array("10000\r\n".utf8) + [UInt8](repeating: 0x20, count: 0x10000) + Array("\r\n".utf8)
         for _ in 0..<20 where await client.sendAll(chunk) < chunk.count { break }
 
@@ -101,7 +106,10 @@ import Testing
     @Test func `an address that is taken says so`() async throws {
         let fixture = try await RoutesFixture()
         let (http, address) = try serve(fixture)
-        let second = FieldpostHTTPServer(server: fixture.server, listen: .init(host: address.host, port: address.port))
+        let second = FieldpostHTTPServer(
+            server: fixture.server,
+            listen: .init(host: address.host, port: address.port)
+        )
 
         let error = #expect(throws: HTTPServerError.self) { try second.start() }
 

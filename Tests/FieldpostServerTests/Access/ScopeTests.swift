@@ -49,8 +49,20 @@ import Testing
     @Test func `edits of foreign rows are answered like edits of absent ones`() throws {
         let shop = try twoBranches()
         for action in [Operation.Action.update, .delete] {
-            let foreign = shop.operation("orders", 2, action, action == .update ? ["status": "x"] : [:], base: .version(2))
-            let absent = shop.operation("orders", 9, action, action == .update ? ["status": "x"] : [:], base: .version(2))
+            let foreign = shop.operation(
+                "orders",
+                2,
+                action,
+                action == .update ? ["status": "x"] : [:],
+                base: .version(2)
+            )
+            let absent = shop.operation(
+                "orders",
+                9,
+                action,
+                action == .update ? ["status": "x"] : [:],
+                base: .version(2)
+            )
 
             let results = try shop.push(foreign, absent, as: Shop.first)
 
@@ -67,7 +79,9 @@ import Testing
         let foreign = shop.operation("orders", 2, .update, ["status": "x"], base: .version(2))
 
         #expect(try shop.push(foreign, as: Shop.first)[0].deleted == false)
-        #expect(try shop.push(shop.operation("orders", 2, .update, ["status": "x"]), as: Shop.second)[0].deleted)
+        #expect(
+            try shop.push(shop.operation("orders", 2, .update, ["status": "x"]), as: Shop.second)[0].deleted
+        )
     }
 
     @Test func `a foreign key cannot be taken, and the answer shows nothing of its row`() throws {
@@ -84,8 +98,14 @@ import Testing
         let results = try [2, 9].map { order in
             try shop.push(
                 shop.operation(
-                    "payments", 5, .create, ["branch_id": "B1", "order_id": .string(Shop.id(order)), "amount_idr": 1]),
-                shop.operation("lines", 6, .create, ["order_id": .string(Shop.id(order)), "text": "t"]), as: Shop.first)
+                    "payments",
+                    5,
+                    .create,
+                    ["branch_id": "B1", "order_id": .string(Shop.id(order)), "amount_idr": 1]
+                ),
+                shop.operation("lines", 6, .create, ["order_id": .string(Shop.id(order)), "text": "t"]),
+                as: Shop.first
+            )
         }
 
         #expect(results[0].map(\.verdict) == ["rejected reference", "rejected reference"])
@@ -106,7 +126,8 @@ import Testing
     @Test func `a row that leaves a scope ends there and begins in the other`() throws {
         let shop = try twoBranches()
         let (first, second, both) = (
-            try shop.pull(as: Shop.first).cursor, try shop.pull(as: Shop.second).cursor, try shop.pull(as: Shop.both).cursor
+            try shop.pull(as: Shop.first).cursor, try shop.pull(as: Shop.second).cursor,
+            try shop.pull(as: Shop.both).cursor
         )
 
         try shop.push(shop.operation("orders", 1, .update, ["branch_id": "B2"], base: .version(1)))
@@ -144,7 +165,9 @@ import Testing
 
         #expect(try shop.push(operation, as: Shop.first).map(\.verdict) == ["rejected role"])
         #expect(
-            try shop.push(shop.operation("settings", 2, .create, ["value": "v"]), as: admin).map(\.verdict) == ["applied"])
+            try shop.push(shop.operation("settings", 2, .create, ["value": "v"]), as: admin).map(\.verdict)
+                == ["applied"]
+        )
         #expect(try shop.pull(as: Shop.first).rows == ["2"])
     }
 
@@ -160,9 +183,18 @@ import Testing
         let shop = try Shop(schema: schema)
         try shop.push(
             shop.operation("customers", 1, .create),
-            shop.operation("visits", 2, .create, ["branch_id": "B2", "customer_id": .string(Shop.id(1))]))
+            shop.operation("visits", 2, .create, ["branch_id": "B2", "customer_id": .string(Shop.id(1))])
+        )
 
-        #expect(try shop.push(shop.operation("customers", 1, .delete), as: Shop.first).map(\.verdict) == ["rejected reference"])
-        #expect(try shop.push(shop.operation("customers", 1, .delete), as: Shop.second).map(\.verdict) == ["applied"])
+        #expect(
+            try shop.push(shop.operation("customers", 1, .delete), as: Shop.first).map(\.verdict) == [
+                "rejected reference"
+            ]
+        )
+        #expect(
+            try shop.push(shop.operation("customers", 1, .delete), as: Shop.second).map(\.verdict) == [
+                "applied"
+            ]
+        )
     }
 }

@@ -7,11 +7,20 @@ import Testing
 
 @Suite struct TokenTests {
     private func make(
-        _ shop: Shop, tenant: TenantName = .main, role: String = "device", scopes: Credential.Scopes = .all
+        _ shop: Shop,
+        tenant: TenantName = .main,
+        role: String = "device",
+        scopes: Credential.Scopes = .all
     ) throws -> (token: String, id: String) {
         try Tokens.create(
-            shop.connection, name: "Tablet", tenant: tenant, role: role, scopes: scopes, now: shop.now,
-            random: { shop.random.bytes($0) })
+            shop.connection,
+            name: "Tablet",
+            tenant: tenant,
+            role: role,
+            scopes: scopes,
+            now: shop.now,
+            random: { shop.random.bytes($0) }
+        )
     }
 
     @Test func `a token gives back tenant, role and scopes`() throws {
@@ -23,7 +32,12 @@ import Testing
         #expect(
             try credential
                 == Credential(
-                    tenant: TenantName("north"), tokenID: made.id, role: "console", scopes: .only(["B1", "B2"])))
+                    tenant: TenantName("north"),
+                    tokenID: made.id,
+                    role: "console",
+                    scopes: .only(["B1", "B2"])
+                )
+        )
     }
 
     @Test func `the secret is nowhere in the file, only its hash`() throws {
@@ -40,7 +54,9 @@ import Testing
     @Test func `an unknown, cut or revoked token is nobody`() throws {
         let shop = try Shop()
         let made = try make(shop)
-        for token in ["", "x", String(made.token.dropLast()), made.token + "A", String(repeating: "A", count: 10_000)] {
+        for token in [
+            "", "x", String(made.token.dropLast()), made.token + "A", String(repeating: "A", count: 10_000),
+        ] {
             #expect(try Tokens.authenticate(shop.connection, token: token) == nil)
         }
 
@@ -59,7 +75,9 @@ import Testing
         #expect(throws: ServerError.self) { try Tokens.revoke(shop.connection, id: "nobody", now: shop.now) }
     }
 
-    @Test(arguments: ["", "Main", "a-b", "wal", "shm", "journal", "../x", "a b", String(repeating: "a", count: 64)])
+    @Test(arguments: [
+        "", "Main", "a-b", "wal", "shm", "journal", "../x", "a b", String(repeating: "a", count: 64),
+    ])
     func `a tenant's name that could reach another file is refused`(name: String) {
         #expect(throws: ServerError.self) { try TenantName(name) }
     }

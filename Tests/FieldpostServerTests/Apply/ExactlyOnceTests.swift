@@ -58,7 +58,14 @@ import Testing
     @Test func `a blocked operation is not stored and goes through later`() throws {
         let shop = try Shop()
         let create = shop.note(1)
-        let edit = shop.operation("notes", 1, .update, ["title": "x"], base: .after(create.id), after: [create.id])
+        let edit = shop.operation(
+            "notes",
+            1,
+            .update,
+            ["title": "x"],
+            base: .after(create.id),
+            after: [create.id]
+        )
 
         let blocked = try shop.push(edit)
         #expect(blocked.map(\.verdict) == ["blocked"])
@@ -72,7 +79,12 @@ import Testing
         let shop = try Shop()
         let parent = shop.order(1, total: -1)
         let child = shop.operation(
-            "lines", 2, .create, ["order_id": .string(Shop.id(1)), "text": "t"], after: [parent.id])
+            "lines",
+            2,
+            .create,
+            ["order_id": .string(Shop.id(1)), "text": "t"],
+            after: [parent.id]
+        )
 
         let results = try shop.push(parent, child)
 
@@ -159,7 +171,12 @@ import Testing
 
         let told = try shop.connection.transaction {
             try shop.core.status(
-                query, on: shop.connection, credential: Shop.everywhere, device: nil, now: shop.now)
+                query,
+                on: shop.connection,
+                credential: Shop.everywhere,
+                device: nil,
+                now: shop.now
+            )
         }
 
         #expect(told.results.map(\.verdict) == ["rejected voided", "applied"])

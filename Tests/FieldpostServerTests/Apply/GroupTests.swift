@@ -13,7 +13,8 @@ import Testing
         let results = try shop.push(groups: [[good, bad, late]])
 
         #expect(
-            results.map(\.verdict) == ["rejected group", "rejected total_not_negative", "rejected group"])
+            results.map(\.verdict) == ["rejected group", "rejected total_not_negative", "rejected group"]
+        )
         #expect(results[0].by == bad.id)
         #expect(try shop.count("orders") == 0)
         #expect(try shop.count("fieldpost_operations") == 1)
@@ -23,12 +24,15 @@ import Testing
     @Test func `a group that fails leaves its neighbours alone`() throws {
         let shop = try Shop()
 
-        let results = try shop.push(groups: [[shop.order(1)], [shop.order(2), shop.order(3, total: -1)], [shop.order(4)]])
+        let results = try shop.push(groups: [
+            [shop.order(1)], [shop.order(2), shop.order(3, total: -1)], [shop.order(4)],
+        ])
 
         #expect(
             results.map(\.verdict) == [
                 "applied", "rejected group", "rejected total_not_negative", "applied",
-            ])
+            ]
+        )
         #expect(try shop.count("orders") == 2)
     }
 
@@ -72,8 +76,22 @@ import Testing
     @Test func `edits of one row within a group build on each other`() throws {
         let shop = try Shop()
         let create = shop.order(1)
-        let edit = shop.operation("orders", 1, .update, ["total_idr": 7], base: .after(create.id), after: [create.id])
-        let again = shop.operation("orders", 1, .update, ["total_idr": 8], base: .after(edit.id), after: [edit.id])
+        let edit = shop.operation(
+            "orders",
+            1,
+            .update,
+            ["total_idr": 7],
+            base: .after(create.id),
+            after: [create.id]
+        )
+        let again = shop.operation(
+            "orders",
+            1,
+            .update,
+            ["total_idr": 8],
+            base: .after(edit.id),
+            after: [edit.id]
+        )
 
         let results = try shop.push(groups: [[create, edit, again]])
 

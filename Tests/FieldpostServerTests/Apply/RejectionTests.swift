@@ -8,10 +8,14 @@ import Testing
 @Suite struct RejectionTests {
     @Test(
         arguments: [
-            ("title", 5), ("title", "a\0b"), ("likes", "5"), ("likes", 1.5), ("pinned", 1), ("pinned", "true"),
-            ("rating", "2"), ("rating", .number("123456789012345678901")), ("due", "2026-01-01"), ("raw", "***"),
-            ("raw", "AA"), ("photo", "abc"), ("tags", "a"), ("tags", [["nested"]]), ("tags", [1.5]), ("price", true),
-        ] as [(String, JSON)])
+            ("title", 5), ("title", "a\0b"), ("likes", "5"), ("likes", 1.5), ("pinned", 1),
+            ("pinned", "true"),
+            ("rating", "2"), ("rating", .number("123456789012345678901")), ("due", "2026-01-01"),
+            ("raw", "***"),
+            ("raw", "AA"), ("photo", "abc"), ("tags", "a"), ("tags", [["nested"]]), ("tags", [1.5]),
+            ("price", true),
+        ] as [(String, JSON)]
+    )
     func `a value that does not fit its column is rejected`(column: String, value: JSON) throws {
         let shop = try Shop()
 
@@ -24,11 +28,14 @@ import Testing
 
     @Test(
         arguments: [
-            ("likes", .integer(.max)), ("likes", .integer(.min)), ("rating", 0.1), ("rating", 5e-324), ("pinned", true),
+            ("likes", .integer(.max)), ("likes", .integer(.min)), ("rating", 0.1), ("rating", 5e-324),
+            ("pinned", true),
             ("due", -1), ("raw", "AAEC/w=="), ("extra", ["a": [1, nil, "x"]]), ("tags", [3, "b"]),
-            ("photo", .string(String(repeating: "0f", count: 32))), ("title", "e\u{301}\u{10FFFF}"), ("title", nil),
+            ("photo", .string(String(repeating: "0f", count: 32))), ("title", "e\u{301}\u{10FFFF}"),
+            ("title", nil),
             ("extra", .number("123456789012345678901")),
-        ] as [(String, JSON)])
+        ] as [(String, JSON)]
+    )
     func `a value comes back from the feed as it was sent`(column: String, value: JSON) throws {
         let shop = try Shop()
         try shop.push(shop.note(1, JSONObject(distinct: [(column, value)])))
@@ -65,7 +72,11 @@ import Testing
 
     @Test func `a second row with unique values is rejected`() throws {
         let shop = try Shop()
-        let results = try shop.push(shop.order(1, plate: "X"), shop.order(2, plate: "X"), shop.order(3, branch: "B2", plate: "X"))
+        let results = try shop.push(
+            shop.order(1, plate: "X"),
+            shop.order(2, plate: "X"),
+            shop.order(3, branch: "B2", plate: "X")
+        )
 
         #expect(results.map(\.verdict) == ["applied", "rejected unique", "applied"])
         #expect(results[1].fields == ["branch_id", "plate"])
@@ -85,7 +96,11 @@ import Testing
     @Test func `a delete of a row that others need is rejected and names them`() throws {
         let shop = try Shop()
         let payment = shop.operation(
-            "payments", 2, .create, ["branch_id": "B1", "order_id": .string(Shop.id(1)), "amount_idr": 5])
+            "payments",
+            2,
+            .create,
+            ["branch_id": "B1", "order_id": .string(Shop.id(1)), "amount_idr": 5]
+        )
         try shop.push(shop.order(1), payment)
 
         let result = try shop.push(shop.operation("orders", 1, .delete, base: .version(1)))[0]
@@ -124,8 +139,11 @@ import Testing
         empty.row = ""
 
         #expect(
-            try shop.push(bad, empty, as: Credential(tokenID: "a", role: "admin", scopes: .all)).map(\.verdict)
-                == ["rejected type", "rejected type"])
+            try shop.push(bad, empty, as: Credential(tokenID: "a", role: "admin", scopes: .all)).map(
+                \.verdict
+            )
+                == ["rejected type", "rejected type"]
+        )
     }
 
     @Test func `a key may be repeated among the values but not changed`() throws {
@@ -133,7 +151,8 @@ import Testing
         try shop.push(shop.note(1, ["id": .string(Shop.id(1).uppercased())]))
 
         let result = try shop.push(
-            shop.operation("notes", 1, .update, ["id": .string(Shop.id(2))], base: .version(1)))[0]
+            shop.operation("notes", 1, .update, ["id": .string(Shop.id(2))], base: .version(1))
+        )[0]
 
         #expect(result.verdict == "rejected key")
         #expect(try shop.count("notes") == 1)
@@ -142,7 +161,8 @@ import Testing
     @Test func `a trigger of the operator's own refuses by its own words`() throws {
         let shop = try Shop()
         try shop.connection.execute(
-            "CREATE TRIGGER closed BEFORE INSERT ON notes BEGIN SELECT RAISE(ABORT, 'closed for the year'); END")
+            "CREATE TRIGGER closed BEFORE INSERT ON notes BEGIN SELECT RAISE(ABORT, 'closed for the year'); END"
+        )
 
         let result = try shop.push(shop.note(1))[0]
 
@@ -154,12 +174,16 @@ import Testing
         let shop = try Shop()
         #expect(
             try shop.push(shop.operation("orders", 1, .intent("payment.settle"))).map(\.verdict)
-                == ["rejected unknown_intent"])
+                == ["rejected unknown_intent"]
+        )
     }
 
     @Test func `an intent runs in its operation's transaction, and its rejection leaves nothing`() throws {
         let settle = IntentHandler { payload, transaction in
-            try transaction.run("UPDATE orders SET status = 'paid' WHERE id = ?", [.text(transaction.operation.row)])
+            try transaction.run(
+                "UPDATE orders SET status = 'paid' WHERE id = ?",
+                [.text(transaction.operation.row)]
+            )
             if payload.object?["fail"] != nil { throw Rejection("too_late", "The day is closed.") }
         }
         let shop = try Shop(intents: ["settle": settle])
@@ -180,8 +204,10 @@ import Testing
         var schema = Shop.schema
         schema.migrations = [
             Migration(
-                from: 1, to: 2,
-                operations: ["orders": Upcast(rename: ["total": "total_idr"], defaults: ["plate": "none"])])
+                from: 1,
+                to: 2,
+                operations: ["orders": Upcast(rename: ["total": "total_idr"], defaults: ["plate": "none"])]
+            )
         ]
         let shop = try Shop(schema: schema)
         let old = shop.operation("orders", 1, .create, ["branch_id": "B1", "total": 9], schema: 1)

@@ -66,7 +66,10 @@ import Testing
     @Test func `a delete is applied twice without a second version`() throws {
         let shop = try Shop()
         let results = try shop.push(
-            shop.note(1), shop.operation("notes", 1, .delete), shop.operation("notes", 1, .delete))
+            shop.note(1),
+            shop.operation("notes", 1, .delete),
+            shop.operation("notes", 1, .delete)
+        )
 
         #expect(results.map(\.version) == [1, 2, 2])
     }

@@ -4,7 +4,9 @@ import Testing
 
 @testable import FieldpostServer
 
-/// How concurrent edits are settled, rule by rule. Two devices edit what both saw at version 1.
+/// How concurrent edits are settled, rule by rule.
+///
+/// Two devices edit what both saw at version 1.
 @Suite struct RuleTests {
     private func edit(_ shop: Shop, _ set: JSONObject, base: Int64 = 1) throws -> OperationResult {
         try shop.push(shop.operation("notes", 1, .update, set, base: .version(base)))[0]
@@ -40,10 +42,16 @@ import Testing
 
         #expect(try shop.row("notes", 1)?["body"] == "mine")
         let kept = try shop.connection.query(
-            "SELECT tbl, row, column_name, losing, losing_operation, winning_operation FROM fieldpost_conflicts")
-        #expect(kept == [[
-            "notes", .text(Shop.id(1)), "body", #""theirs""#, .text(theirs.id.text), .text(mine.id.text),
-        ]])
+            "SELECT tbl, row, column_name, losing, losing_operation, winning_operation FROM fieldpost_conflicts"
+        )
+        #expect(
+            kept == [
+                [
+                    "notes", .text(Shop.id(1)), "body", #""theirs""#, .text(theirs.id.text),
+                    .text(mine.id.text),
+                ]
+            ]
+        )
     }
 
     @Test func `keepLosingVersion: an edit on top of the latest loses nothing`() throws {
@@ -111,10 +119,21 @@ import Testing
 
     @Test func `compareAndSet on a table: a delete of a row that changed is a conflict`() throws {
         let shop = try Shop()
-        try shop.push(shop.order(1), shop.operation("orders", 1, .update, ["status": "paid"], base: .version(1)))
+        try shop.push(
+            shop.order(1),
+            shop.operation("orders", 1, .update, ["status": "paid"], base: .version(1))
+        )
 
-        #expect(try shop.push(shop.operation("orders", 1, .delete, base: .version(1))).map(\.verdict) == ["conflict"])
-        #expect(try shop.push(shop.operation("orders", 1, .delete, base: .version(2))).map(\.verdict) == ["applied"])
+        #expect(
+            try shop.push(shop.operation("orders", 1, .delete, base: .version(1))).map(\.verdict) == [
+                "conflict"
+            ]
+        )
+        #expect(
+            try shop.push(shop.operation("orders", 1, .delete, base: .version(2))).map(\.verdict) == [
+                "applied"
+            ]
+        )
     }
 
     @Test func `compareAndSet on a column: only a change of that column counts`() throws {
@@ -130,12 +149,17 @@ import Testing
     @Test func `appendOnly: rows are created and never changed`() throws {
         let shop = try Shop()
         let payment = shop.operation(
-            "payments", 2, .create, ["branch_id": "B1", "order_id": .string(Shop.id(1)), "amount_idr": 5])
+            "payments",
+            2,
+            .create,
+            ["branch_id": "B1", "order_id": .string(Shop.id(1)), "amount_idr": 5]
+        )
         try shop.push(shop.order(1), payment)
 
         let results = try shop.push(
             shop.operation("payments", 2, .update, ["amount_idr": 6], base: .version(2)),
-            shop.operation("payments", 2, .delete, base: .version(2)))
+            shop.operation("payments", 2, .delete, base: .version(2))
+        )
 
         #expect(results.map(\.verdict) == ["rejected append_only", "rejected append_only"])
         #expect(try shop.row("payments", 2)?["amount_idr"] == 5)
@@ -145,12 +169,15 @@ import Testing
         arguments: [
             ("set", "likes", 5), ("set", "tags", ["a"]), ("inc", "price", 1), ("add", "title", ["a"]),
             ("remove", "title", ["a"]),
-        ] as [(String, String, JSON)])
+        ] as [(String, String, JSON)]
+    )
     func `a column takes only what its rule records`(part: String, column: String, value: JSON) throws {
         let shop = try Shop()
         try shop.push(shop.note(1))
         var operation = shop.operation("notes", 1, .update, base: .version(1))
-        operation.change = Change(json: JSONObject(distinct: [(part, .object(JSONObject(distinct: [(column, value)])))]))
+        operation.change = Change(
+            json: JSONObject(distinct: [(part, .object(JSONObject(distinct: [(column, value)])))])
+        )
 
         let result = try shop.push(operation)[0]
 

@@ -7,7 +7,12 @@ import Testing
 @Suite struct FeedTests {
     @Test func `rows come in the order of their latest change, each once`() throws {
         let shop = try Shop()
-        try shop.push(shop.note(1), shop.note(2), shop.note(3), shop.operation("notes", 1, .update, ["title": "x"]))
+        try shop.push(
+            shop.note(1),
+            shop.note(2),
+            shop.note(3),
+            shop.operation("notes", 1, .update, ["title": "x"])
+        )
         try shop.push(shop.operation("notes", 2, .delete))
 
         let page = try shop.pull()
@@ -73,12 +78,16 @@ import Testing
             }
             spoiled[index] = original
         }
-        for text in ["", "0", "null", String(cursor.dropLast()), cursor + cursor, String(repeating: "A", count: 66)] {
+        for text in [
+            "", "0", "null", String(cursor.dropLast()), cursor + cursor, String(repeating: "A", count: 66),
+        ] {
             try expectResync(shop, text)
         }
     }
 
-    private func expectResync(_ shop: Shop, _ cursor: String, as credential: Credential = Shop.everywhere) throws {
+    private func expectResync(_ shop: Shop, _ cursor: String, as credential: Credential = Shop.everywhere)
+        throws
+    {
         let problem = #expect(throws: Problem.self) { try shop.pull(cursor, as: credential) }
         #expect(problem?.status == 410)
         #expect(problem?.code == "resync-required")
@@ -120,10 +129,16 @@ import Testing
         #expect(try shop.pull(backedUp).rows == ["3"])
     }
 
-    @Test func `a page tells the results of this device's operations since the cursor, and of no other's`() throws {
+    @Test func `a page tells the results of this device's operations since the cursor, and of no other's`()
+        throws
+    {
         let shop = try Shop()
         let before = try shop.pull().cursor
-        let results = try shop.push(shop.note(1), shop.order(2, total: -1), shop.operation("notes", 9, .delete))
+        let results = try shop.push(
+            shop.note(1),
+            shop.order(2, total: -1),
+            shop.operation("notes", 9, .delete)
+        )
         try shop.push(shop.note(3), device: Shop.otherDevice)
 
         let page = try shop.pull(before, device: Shop.device)
@@ -146,13 +161,43 @@ import Testing
         } while cursor != nil
     }
 
+    @Test func `a page of many results is cut where they end`() throws {
+        let shop = try Shop()
+        let note = shop.note(1)
+        let likes = (1...2_500).map { _ in
+            var like = shop.operation("notes", 1, .update)
+            like.change.inc = ["likes": 1]
+            return like
+        }
+        let all = [note] + likes
+        for start in stride(from: 0, to: all.count, by: 1_000) {
+            try shop.push(groups: all[start..<min(start + 1_000, all.count)].map { [$0] })
+        }
+        var settled: [OperationID] = []
+        var rows: [String] = []
+        var cursor: String?
+        repeat {
+            let page = try shop.pull(cursor, device: Shop.device)
+            settled += page.settled.map(\.id)
+            rows += page.rows
+            cursor = page.more ? page.cursor : nil
+        } while cursor != nil
+
+        #expect(settled == all.map(\.id))
+        #expect(rows == ["1"])
+    }
+
     @Test func `a rejection that left no row behind is settled by the checkpoint`() throws {
         let shop = try Shop()
         try shop.push(shop.note(1))
         let cursor = try shop.pull().cursor
         try shop.push(shop.order(2, total: -1))
 
-        #expect(try shop.pull(cursor, device: Shop.device).settled.map(\.verdict) == ["rejected total_not_negative"])
+        #expect(
+            try shop.pull(cursor, device: Shop.device).settled.map(\.verdict) == [
+                "rejected total_not_negative"
+            ]
+        )
     }
 }
 
@@ -160,8 +205,12 @@ extension Shop {
     /// A push inside an open savepoint.
     func push(lost operation: Operation) throws {
         _ = try core.apply(
-            PushRequest(groups: [OperationGroup(operations: [operation])]), on: connection, credential: Shop.everywhere,
-            device: nil, now: now)
+            PushRequest(groups: [OperationGroup(operations: [operation])]),
+            on: connection,
+            credential: Shop.everywhere,
+            device: nil,
+            now: now
+        )
     }
 
     /// A page inside an open savepoint.

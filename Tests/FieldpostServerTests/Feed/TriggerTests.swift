@@ -59,7 +59,9 @@ import Testing
         try shell.execute("INSERT \(order(one, "B1", "'X'")); INSERT \(order(two, "B1", "'Y'"))")
 
         #expect(try after("REPLACE \(order(three, "B1", "'X'"))").sorted() == ["-1", "3"])
-        #expect(try after("UPDATE OR REPLACE orders SET plate = 'X' WHERE id = \(two)").sorted() == ["-3", "2"])
+        #expect(
+            try after("UPDATE OR REPLACE orders SET plate = 'X' WHERE id = \(two)").sorted() == ["-3", "2"]
+        )
         #expect(try shop.count("fieldpost_feed WHERE deleted = 0") == shop.count("orders"))
     }
 
@@ -86,7 +88,11 @@ import Testing
     @Test func `a key changed onto another row's replaces that row`() throws {
         try shell.execute("INSERT \(order(one)); INSERT \(order(two, "B2"))")
 
-        #expect(try after("UPDATE OR REPLACE orders SET id = \(two) WHERE id = \(one)", as: Shop.second) == ["-2 scope"])
+        #expect(
+            try after("UPDATE OR REPLACE orders SET id = \(two) WHERE id = \(one)", as: Shop.second) == [
+                "-2 scope"
+            ]
+        )
         #expect(try shop.pull(as: Shop.first).rows == ["-1", "2"])
     }
 
@@ -116,8 +122,11 @@ import Testing
         try shell.execute("UPDATE orders SET status = 'paid'")
 
         #expect(
-            try shop.push(shop.operation("orders", 1, .update, ["total_idr": 1], base: .version(1))).map(\.verdict)
-                == ["conflict"])
+            try shop.push(shop.operation("orders", 1, .update, ["total_idr": 1], base: .version(1))).map(
+                \.verdict
+            )
+                == ["conflict"]
+        )
     }
 
     @Test func `the sqlite3 shell itself reaches the devices`() throws {

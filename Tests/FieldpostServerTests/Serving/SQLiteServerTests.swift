@@ -16,8 +16,14 @@ import Testing
 
     private func note(_ row: Int64, seq: Int64 = 0) -> Operation {
         Operation(
-            id: OperationID(Shop.id(0xA000 + row))!, table: "notes", row: Shop.id(row), action: .create, seq: seq,
-            schema: 2, at: Timestamp(milliseconds: 0))
+            id: OperationID(Shop.id(0xA000 + row))!,
+            table: "notes",
+            row: Shop.id(row),
+            action: .create,
+            seq: seq,
+            schema: 2,
+            at: Timestamp(milliseconds: 0)
+        )
     }
 
     private func body(_ operations: Operation...) -> [UInt8] {
@@ -28,7 +34,8 @@ import Testing
         try Connection(path: path, mode: .readOnly).scalar("SELECT count(*) FROM \(table)")?.integer
     }
 
-    @Test func `thirty-two sends of one operation at once apply it once and all hear the same`() async throws {
+    @Test func `thirty-two sends of one operation at once apply it once and all hear the same`() async throws
+    {
         var like = note(1)
         like.id = OperationID(Shop.id(0xB000))!
         like.action = .update
@@ -38,7 +45,9 @@ import Testing
 
         let answers = try await withThrowingTaskGroup(of: [OperationResult].self) { [server] group in
             for _ in 0..<32 {
-                group.addTask { try await server.push(sent, credential: Shop.everywhere, device: nil).results }
+                group.addTask {
+                    try await server.push(sent, credential: Shop.everywhere, device: nil).results
+                }
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
@@ -50,7 +59,8 @@ import Testing
         await server.close()
     }
 
-    @Test func `pushes that arrive together share commits, and each is answered after its own`() async throws {
+    @Test func `pushes that arrive together share commits, and each is answered after its own`() async throws
+    {
         let before = server.commitStatistics
         try await withThrowingTaskGroup(of: Void.self) { [server, path] group in
             for row in 1...200 {
@@ -58,7 +68,9 @@ import Testing
                 group.addTask {
                     _ = try await server.push(sent, credential: Shop.everywhere, device: nil)
                     let reader = try Connection(path: path, mode: .readOnly)
-                    #expect(try reader.scalar("SELECT 1 FROM notes WHERE id = ?", .text(Shop.id(Int64(row)))) == 1)
+                    #expect(
+                        try reader.scalar("SELECT 1 FROM notes WHERE id = ?", .text(Shop.id(Int64(row)))) == 1
+                    )
                 }
             }
             try await group.waitForAll()
@@ -90,11 +102,18 @@ import Testing
         let credential = try #require(try await server.authenticate(made.token))
 
         _ = try await server.push(body(note(1)), credential: credential, device: nil)
-        let elsewhere = try await server.pull(cursor: nil, limit: nil, credential: Shop.everywhere, device: nil)
+        let elsewhere = try await server.pull(
+            cursor: nil,
+            limit: nil,
+            credential: Shop.everywhere,
+            device: nil
+        )
 
         #expect(try PullPage(bytes: elsewhere).changes.isEmpty)
         #expect(try count("notes") == 0)
-        #expect(try Connection(path: path + "-north", mode: .readOnly).scalar("SELECT count(*) FROM notes") == 1)
+        #expect(
+            try Connection(path: path + "-north", mode: .readOnly).scalar("SELECT count(*) FROM notes") == 1
+        )
         await server.close()
     }
 
@@ -107,7 +126,8 @@ import Testing
     }
 
     @Test func `what is no push is a problem that says where`() async throws {
-        for text in ["", "{", "[]", "{}", #"{"groups":[{"ops":[]}]}"#, #"{"groups":[{"ops":[{"id":"x"}]}]}"#] {
+        for text in ["", "{", "[]", "{}", #"{"groups":[{"ops":[]}]}"#, #"{"groups":[{"ops":[{"id":"x"}]}]}"#]
+        {
             let problem = await #expect(throws: Problem.self) {
                 try await server.push(Array(text.utf8), credential: Shop.everywhere, device: nil)
             }
@@ -123,8 +143,10 @@ import Testing
 
         _ = try await server.push(body(note(1)), credential: Shop.everywhere, device: nil)
 
-        let row = try Connection(path: path, mode: .readOnly).query("SELECT id, token FROM fieldpost_devices")
-        #expect(row == [[.text(device.id), "t-1"]])
+        let row = try Connection(path: path, mode: .readOnly).query(
+            "SELECT id, token, cursor FROM fieldpost_devices"
+        )
+        #expect(row == [[.text(device.id), "t-1", 0]])
         await server.close()
     }
 
@@ -139,13 +161,20 @@ import Testing
     @Test func `pulls go on while pushes commit`() async throws {
         let sent = (1...20).map { body(note(Int64($0))) }
         async let pushes: Void = withThrowingTaskGroup(of: Void.self) { [server] group in
-            for one in sent { group.addTask { _ = try await server.push(one, credential: Shop.everywhere, device: nil) } }
+            for one in sent {
+                group.addTask { _ = try await server.push(one, credential: Shop.everywhere, device: nil) }
+            }
             try await group.waitForAll()
         }
         var cursor: String?
         var rows: [String] = []
         func pull() async throws {
-            let bytes = try await server.pull(cursor: cursor, limit: 3, credential: Shop.everywhere, device: nil)
+            let bytes = try await server.pull(
+                cursor: cursor,
+                limit: 3,
+                credential: Shop.everywhere,
+                device: nil
+            )
             let page = try PullPage(bytes: bytes)
             rows += page.rows
             cursor = page.cursor

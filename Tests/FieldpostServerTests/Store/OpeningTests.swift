@@ -11,7 +11,10 @@ import Testing
     init() throws { folder = try ScratchFolder() }
 
     private func schema(
-        _ version: Int, _ columns: [Column], check: String? = nil, migrations: [Migration] = []
+        _ version: Int,
+        _ columns: [Column],
+        check: String? = nil,
+        migrations: [Migration] = []
     ) -> Schema {
         var table = Table("notes") {
             Column("id", .uuid).primaryKey()
@@ -41,7 +44,7 @@ import Testing
     @Test func `opening twice changes nothing`() throws {
         let shop = try open(Shop.schema)
         try shop.push(shop.note(1))
-        let (cursor, before) = (try shop.pull().cursor, try shop.connection.totalChanges)
+        let (cursor, before) = (try shop.pull().cursor, shop.connection.totalChanges)
 
         let again = try open(Shop.schema)
 
@@ -55,12 +58,19 @@ import Testing
         let shop = try open(schema(1, [title]))
         _ = try write(shop, 1, ["title": "a"])
         shop.connection.close()
-        var newer = schema(2, [title, Column("done", .boolean).defaults(to: false), Column("due", .date).optional()])
+        var newer = schema(
+            2,
+            [title, Column("done", .boolean).defaults(to: false), Column("due", .date).optional()]
+        )
         newer.tables.append(Table("tags") { Column("id", .text).primaryKey() })
 
         let upgraded = try open(newer)
 
-        #expect(try upgraded.row("notes", 1) == ["id": .string(Shop.id(1)), "title": "a", "done": false, "due": nil])
+        #expect(
+            try upgraded.row("notes", 1) == [
+                "id": .string(Shop.id(1)), "title": "a", "done": false, "due": nil,
+            ]
+        )
         #expect(try upgraded.count("tags") == 0)
         #expect(try write(upgraded, 2, ["title": "b", "done": true]) == "applied")
         #expect(try upgraded.pull().rows == ["1", "2"])
@@ -93,8 +103,10 @@ import Testing
         let cursor = try shop.pull().cursor
         shop.connection.close()
         let step = Migration(
-            from: 1, to: 2,
-            sql: ["ALTER TABLE notes RENAME COLUMN title TO name", "UPDATE notes SET name = name || '!'"])
+            from: 1,
+            to: 2,
+            sql: ["ALTER TABLE notes RENAME COLUMN title TO name", "UPDATE notes SET name = name || '!'"]
+        )
         let newer = schema(2, [Column("name", .text)], migrations: [step])
 
         for _ in 0..<2 {
@@ -107,13 +119,18 @@ import Testing
 
     @Test func `a migration that fails leaves the store as it was`() throws {
         try open(schema(1, [title])).connection.close()
-        let step = Migration(from: 1, to: 2, sql: ["UPDATE notes SET title = 'x'", "SELECT nonsense FROM nowhere"])
+        let step = Migration(
+            from: 1,
+            to: 2,
+            sql: ["UPDATE notes SET title = 'x'", "SELECT nonsense FROM nowhere"]
+        )
 
         #expect(refusal(schema(2, [title], migrations: [step])) == .migrationFailed)
         #expect(try write(open(schema(1, [title])), 1, ["title": "a"]) == "applied")
     }
 
-    @Test func `a kill between any two statements of an upgrade leaves the old store or the new one`() throws {
+    @Test func `a kill between any two statements of an upgrade leaves the old store or the new one`() throws
+    {
         let step = Migration(from: 1, to: 2, sql: ["UPDATE notes SET title = title || '!'"])
         let newer = schema(2, [title, Column("n", .integer).defaults(to: 0)], migrations: [step])
         for statement in 1... {
@@ -125,7 +142,13 @@ import Testing
                 left -= 1
                 if left == 0 { throw .killed }
             }
-            let done = (try? ServerCore.open(shop.connection, schema: newer, now: shop.now, random: { shop.random.bytes($0) })) != nil
+            let done =
+                (try? ServerCore.open(
+                    shop.connection,
+                    schema: newer,
+                    now: shop.now,
+                    random: { shop.random.bytes($0) }
+                )) != nil
             shop.connection.close()
 
             let reopened = try Shop(schema: newer, folder: folder)
@@ -141,6 +164,21 @@ import Testing
 
         try shop.connection.run("UPDATE fieldpost_meta SET value = 99 WHERE key = 'format'")
         #expect(refusal(schema(2, [title])) == .newerFormat)
+    }
+
+    @Test func `a table that gets a scope is no longer everybody's`() throws {
+        let branch = Column("branch_id", .text)
+        let shop = try open(schema(1, [branch]))
+        _ = try write(shop, 1, ["branch_id": "B1"])
+        let cursor = try shop.pull(as: Shop.second).cursor
+        shop.connection.close()
+        var newer = schema(2, [branch])
+        newer.tables[0].scope = .column("branch_id")
+
+        let upgraded = try open(newer)
+
+        #expect(try upgraded.pull(cursor, as: Shop.second).rows == ["-1 scope"])
+        #expect(try upgraded.pull(as: Shop.first).rows == ["1"])
     }
 
     @Test func `a column that vanished without a migration is refused`() throws {
@@ -170,7 +208,8 @@ import Testing
             DROP TRIGGER fieldpost_feed_notes__delete;
             UPDATE notes SET title = 'b' WHERE id = '\(Shop.id(1))'; DELETE FROM notes WHERE id = '\(Shop.id(2))';
             INSERT INTO notes VALUES ('\(Shop.id(4))', 'c');
-            """)
+            """
+        )
         shop.connection.close()
 
         let page = try open(schema(1, [title])).pull(cursor)
@@ -182,9 +221,18 @@ import Testing
     @Test func `a token can be made before there is a schema`() throws {
         let connection = try Connection(path: path)
         let random = CountingRandom()
-        try ServerCore.openForTokens(connection, now: Timestamp(milliseconds: 0), random: { random.bytes($0) })
+        try ServerCore.openForTokens(
+            connection,
+            now: Timestamp(milliseconds: 0),
+            random: { random.bytes($0) }
+        )
         let made = try Tokens.create(
-            connection, name: "x", scopes: .all, now: Timestamp(milliseconds: 0), random: { random.bytes($0) })
+            connection,
+            name: "x",
+            scopes: .all,
+            now: Timestamp(milliseconds: 0),
+            random: { random.bytes($0) }
+        )
         connection.close()
 
         let shop = try open(Shop.schema)

@@ -40,7 +40,7 @@ enum Samples {
 }
 
 /// A folder that goes when the object does.
-final class TemporaryFolder {
+final class TemporaryFolder: Sendable {
     let url: URL
 
     init() throws {
