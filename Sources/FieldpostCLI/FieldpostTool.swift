@@ -11,8 +11,7 @@ package enum FieldpostTool {
         ServeCommand.spec, TokenCommands.create, TokenCommands.list, TokenCommands.revoke, DeviceCommand.spec,
         SyncCommand.spec, ImportCommand.spec, OutboxCommands.list, OutboxCommands.show, OutboxCommands.retry,
         OutboxCommands.discard, OutboxCommands.edit, OutboxCommands.undo, OutboxCommands.export,
-        SchemaCommand.check,
-        StatusCommand.spec,
+        SchemaCommand.check, StatusCommand.spec, SimulateCommand.spec,
     ]
 
     /// Runs the process's own arguments on its own streams; returns its exit code.

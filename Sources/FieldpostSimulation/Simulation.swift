@@ -32,7 +32,11 @@ public struct Simulation {
         public var counts: [String: Int] = [:]
     }
 
-    private var world: World
+    /// The kinds of event that any larger number of runs must have met; one that never happens shows nothing.
+    public static let kinds = [
+        "write", "refused write", "device killed", "server killed", "offline", "online", "request lost", "request doubled",
+        "late request", "answer lost", "push", "pull", "run",
+    ]
 
     /// Runs the whole of `configuration` in a folder of its own.
     ///

@@ -27,6 +27,9 @@ struct CaptureSQL {
         return capture
     }
 
+    /// Counts what these triggers have ever been: a file checked under another number is checked again.
+    static let revision = 1
+
     /// One trigger.
     struct Trigger: Equatable {
         let name: String

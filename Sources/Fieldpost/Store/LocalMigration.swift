@@ -44,7 +44,13 @@ struct LocalMigration {
             try triggers.rebuild(adopting: missed)
             try setMeta("schema", .text(schema.json.text()))
             try setMeta("schema_version", .integer(Int64(schema.version)))
+            try setMeta("checked", try stamp())
         }
+    }
+
+    /// Changes with every change of a table, an index or a trigger, whoever makes it, and with what capture writes.
+    private func stamp() throws -> Value {
+        .text("\(try connection.scalar("PRAGMA schema_version")?.integer ?? 0)/\(CaptureSQL.revision)")
     }
 
     /// Puts the triggers right after the app changed its tables or indexes, and records what they missed.
@@ -52,13 +58,17 @@ struct LocalMigration {
         if try isCurrent() { return }
         try connection.transaction(.immediate) {
             try triggers.rebuild(adopting: try triggers.tablesWithout(of: schema))
+            try setMeta("checked", try stamp())
         }
     }
 
-    /// Whether the file is as this schema wants it, so that opening writes nothing.
+    /// Whether the file is as this schema wants it, so that opening writes nothing but the stamp of a new check.
     private func isCurrent() throws -> Bool {
         guard try exists("fieldpost_meta"), try meta("schema") == .text(schema.json.text()) else { return false }
-        return try schema.tables.allSatisfy { try exists($0.name) } && triggers.areCurrent()
+        if try meta("checked") == stamp() { return true }
+        guard try schema.tables.allSatisfy({ try exists($0.name) }), try triggers.areCurrent() else { return false }
+        try setMeta("checked", try stamp())
+        return true
     }
 
     private var triggers: TriggerSet { TriggerSet(connection: connection, schema: schema) }

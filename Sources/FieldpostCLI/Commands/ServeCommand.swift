@@ -26,6 +26,7 @@ enum ServeCommand {
         let address = try ListenAddress(invocation["listen"] ?? "127.0.0.1:8080").address
         let path = try StoreAddress(try invocation.required("store")).path
         let schema = try Files.schema(try invocation.required("schema"))
+        let stopped = await console.watchForStop()
         let server = try await SQLiteServer(path: path, schema: schema)
         let http = FieldpostHTTPServer(server: server, listen: address) { console.errorLine($0) }
         do {
@@ -35,7 +36,7 @@ enum ServeCommand {
             await server.close()
             throw error
         }
-        await console.stopped()
+        await stopped()
         await http.stop(grace: grace)
         await server.close()
         return .done

@@ -12,8 +12,8 @@ package struct Feed {
 
     /// Bytes of values after which a page is cut; escaping makes them up to six times as many, within what devices accept.
     private static let pageBytes = 4 << 20
-    /// Results of the device's own operations in one page.
-    private static let settledPerPage = 2_000
+    /// Results of the device's own operations in one page; few enough to stay small beside the rows.
+    var settledPerPage = 2_000
 
     package init(_ core: ServerCore, _ connection: Connection, credential: Credential) {
         self.core = core
@@ -174,9 +174,9 @@ package struct Feed {
             .text(device.id),
             .integer(start),
             .integer(end),
-            .integer(Int64(Feed.settledPerPage + 1))
+            .integer(Int64(settledPerPage + 1))
         )
-        if rows.count > Feed.settledPerPage { end = (rows[Feed.settledPerPage][0].integer ?? end) - 1 }
+        if rows.count > settledPerPage { end = (rows[settledPerPage][0].integer ?? end) - 1 }
         var settled: [(version: Int64, result: OperationResult)] = []
         var bytes = 0
         for row in rows {

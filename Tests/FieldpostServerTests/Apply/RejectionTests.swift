@@ -28,7 +28,8 @@ import Testing
 
     @Test(
         arguments: [
-            ("likes", .integer(.max)), ("likes", .integer(.min)), ("rating", 0.1), ("rating", 5e-324),
+            ("likes", .integer(.max)), ("likes", .integer(.min)), ("rating", 0.1),
+            ("rating", .real(.leastNonzeroMagnitude)),
             ("pinned", true),
             ("due", -1), ("raw", "AAEC/w=="), ("extra", ["a": [1, nil, "x"]]), ("tags", [3, "b"]),
             ("photo", .string(String(repeating: "0f", count: 32))), ("title", "e\u{301}\u{10FFFF}"),

@@ -164,25 +164,28 @@ import Testing
     @Test func `a page of many results is cut where they end`() throws {
         let shop = try Shop()
         let note = shop.note(1)
-        let likes = (1...2_500).map { _ in
+        let likes = (1...25).map { _ in
             var like = shop.operation("notes", 1, .update)
             like.change.inc = ["likes": 1]
             return like
         }
         let all = [note] + likes
-        for start in stride(from: 0, to: all.count, by: 1_000) {
-            try shop.push(groups: all[start..<min(start + 1_000, all.count)].map { [$0] })
-        }
+        try shop.push(groups: all.map { [$0] })
+        var feed = Feed(shop.core, shop.connection, credential: Shop.everywhere)
+        feed.settledPerPage = 10
         var settled: [OperationID] = []
         var rows: [String] = []
         var cursor: String?
+        var pages = 0
         repeat {
-            let page = try shop.pull(cursor, device: Shop.device)
+            let page = try feed.page(cursor: cursor, limit: nil, device: Shop.device, now: shop.now)
             settled += page.settled.map(\.id)
             rows += page.rows
             cursor = page.more ? page.cursor : nil
+            pages += 1
         } while cursor != nil
 
+        #expect(pages == 3)
         #expect(settled == all.map(\.id))
         #expect(rows == ["1"])
     }
