@@ -60,7 +60,7 @@ let package = Package(
             name: "FieldpostSQLiteTests",
             dependencies: ["FieldpostSQLite", "FieldpostGzip", "FieldpostCrypto"]
         ),
-        .testTarget(name: "FieldpostTests", dependencies: ["FieldpostCore", "FieldpostSQLite", "Fieldpost", "FieldpostTesting", "FieldpostServer"]),
+        .testTarget(name: "FieldpostTests", dependencies: ["FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost", "FieldpostTesting", "FieldpostServer"]),
         .testTarget(name: "FieldpostServerTests", dependencies: ["FieldpostServer", "FieldpostTesting"]),
         .testTarget(
             name: "FieldpostServerHTTPTests",

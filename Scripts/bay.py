@@ -179,10 +179,11 @@ class Radio:
         self.listener.close()
 
 
-def sqlite(path, sql):
+def sqlite(path, sql, writing=False):
     """What the sqlite3 shell says: not our code, and not our numbers."""
+    mode = ["-cmd", ".timeout 5000"] if writing else ["-readonly"]
     return subprocess.run(
-        ["sqlite3", "-readonly", path, sql], check=True, capture_output=True, text=True).stdout.strip()
+        ["sqlite3", *mode, path, sql], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def token(fieldpost, store, scope):

@@ -89,16 +89,23 @@ def main():
         print(f"round {number + 1}: killed {where}; {left} operations were unsettled on the phone", flush=True)
         phone.start()
     reply = phone.ask(do="sync")
+    # A program that knows nothing of Fieldpost writes into the file while the device has it open.
+    strange = str(uuid.uuid4())
+    sqlite(DB, f"INSERT INTO orders VALUES ('{strange}', 'kemang', 'shell', 1, 'open', 0)", writing=True)
+    shell = phone.ask(do="sync")
     phone.stop()
     code = server.stop()
     total = ROUNDS * OPERATIONS
-    resent = sum(map(len, radio.sent)) - total
+    resent = sum(map(len, radio.sent)) - total - 1
     # Checked by the sqlite3 shell, on the files.
     checks = {
         "the phone has nothing left to send": sqlite(DB, "SELECT count(*) FROM fieldpost_outbox") == "0",
-        f"the server has {total} orders": sqlite(STORE, "SELECT count(*) FROM orders") == str(total),
+        f"the server has {total} orders and the one of the shell": sqlite(
+            STORE, "SELECT count(*) FROM orders") == str(total + 1),
         "each was settled once": sqlite(
-            STORE, "SELECT count(*) || ' ' || count(DISTINCT id) FROM fieldpost_operations") == f"{total} {total}",
+            STORE, "SELECT count(*) || ' ' || count(DISTINCT id) FROM fieldpost_operations") == f"{total + 1} {total + 1}",
+        "a row that the sqlite3 shell wrote into the live file was sent": shell["pushed"] == 1 and sqlite(
+            STORE, f"SELECT plate FROM orders WHERE id = '{strange}'") == "shell",
         "in the order of the phone": sqlite(
             STORE, "SELECT count(*) FROM (SELECT seq, lag(seq) OVER (ORDER BY version) AS before "
                    "FROM fieldpost_operations) WHERE before >= seq") == "0",

@@ -157,6 +157,11 @@ public final class Statement {
         sqlite3_column_name(handle, column).map { String(cString: $0) } ?? ""
     }
 
+    /// How the column of the current row is stored.
+    package func storageClass(_ column: Int32) -> StorageClass {
+        StorageClass(rawValue: sqlite3_column_type(handle, column)) ?? .null
+    }
+
     /// Whether the column is `NULL`.
     public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 

@@ -21,9 +21,13 @@ package struct TableDDL {
     /// `CREATE TABLE`, STRICT, with every constraint the side enforces.
     package func createTable(name: String? = nil, schema: Schema) -> String {
         var parts = table.columns.map { column in columnSQL(column, schema: schema) }
-        for check in table.checks { parts.append("CONSTRAINT \(quoted(check.name)) CHECK (\(check.expression))") }
+        for check in table.checks {
+            parts.append("CONSTRAINT \(quoted(check.name)) CHECK (\(check.expression))")
+        }
         if side == .server {
-            for columns in table.unique { parts.append("UNIQUE (\(columns.map(quoted).joined(separator: ", ")))") }
+            for columns in table.unique {
+                parts.append("UNIQUE (\(columns.map(quoted).joined(separator: ", ")))")
+            }
         }
         return "CREATE TABLE \(quoted(name ?? table.name)) (\n  \(parts.joined(separator: ",\n  "))\n) STRICT"
     }
@@ -60,7 +64,8 @@ package struct TableDDL {
         (side == .device ? "\(table.name)." : "") + "\(column.name)_is_\(column.type.rawValue)"
     }
 
-    /// What SQLite itself does not check of a type, as a condition on the SQL expression `name`; `NULL` passes.
+    /// What SQLite itself does not check of a type, as a condition on the SQL expression `name`; `NULL`
+    /// passes.
     package static func typeCheck(_ column: Column, _ name: String) -> String? {
         switch column.type {
         case .boolean: return "\(name) IN (0, 1)"
@@ -80,10 +85,12 @@ package struct TableDDL {
     /// `CREATE INDEX` for the declared indexes and for the references, which deletes look up.
     package func createIndexes() -> [String] {
         var lists = table.indexes
-        for column in table.columns where column.reference != nil && !lists.contains(where: { $0.first == column.name }) {
+        for column in table.columns
+        where column.reference != nil && !lists.contains(where: { $0.first == column.name }) {
             lists.append([column.name])
         }
-        if side == .server, case .column(let name) = table.scope, !lists.contains(where: { $0.first == name }) {
+        if side == .server, case .column(let name) = table.scope, !lists.contains(where: { $0.first == name })
+        {
             lists.append([name])
         }
         return lists.map { columns in

@@ -27,7 +27,8 @@ public final class FaultProxy: @unchecked Sendable {
     private var held: [Gate] = []
     private var threads = 0
     private var isStopping = false
-    private var watchers: [(isMet: @Sendable (FaultProxy) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
+    private var watchers:
+        [(isMet: @Sendable (FaultProxy) -> Bool, continuation: CheckedContinuation<Void, Never>)] = []
 
     /// What happens to one exchange.
     public enum Fault: String, Hashable, Sendable, CaseIterable {
@@ -101,6 +102,8 @@ public final class FaultProxy: @unchecked Sendable {
     /// Closes every connection and returns once all threads have ended.
     public func stop() async {
         lock.withLock {
+            // Only the first stop may touch the listener: its number may be another's by the second.
+            if isStopping { return }
             isStopping = true
             for socket in sockets { socket.shutDown() }
             listener.shutDown()
@@ -171,7 +174,12 @@ public final class FaultProxy: @unchecked Sendable {
             guard let request = reader.next() else { return }
             let fault = lock.withLock { faults.isEmpty ? .pass : faults.removeFirst() }
             var exchange = Exchange(
-                request: request.start, body: Array(request.body), fault: fault, answers: 0, answeredBytes: 0)
+                request: request.start,
+                body: Array(request.body),
+                fault: fault,
+                answers: 0,
+                answeredBytes: 0
+            )
             let answer = perform(fault, request.bytes, &exchange)
             if let answer { exchange.answeredBytes = answer.count }
             let isKept = answer.map { client.send($0) } ?? false

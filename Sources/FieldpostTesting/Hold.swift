@@ -36,7 +36,9 @@ final class Hold: @unchecked Sendable {
         if Task.isCancelled { leave(id) }
     }
 
-    private func leave(_ id: Int) { lock.withLock { waiting.removeValue(forKey: id) }?.resume(returning: false) }
+    private func leave(_ id: Int) {
+        lock.withLock { waiting.removeValue(forKey: id) }?.resume(returning: false)
+    }
 
     func release() {
         let held = lock.withLock {

@@ -48,8 +48,10 @@ public final class ManualClock: @unchecked Sendable {
     /// This clock, its sleeps and its random numbers, to be given to a store.
     public var environment: Environment {
         Environment(
-            now: { self.now }, sleep: { try await self.sleep(for: $0) },
-            randomBits: { self.lock.withLock { self.random.next() } })
+            now: { self.now },
+            sleep: { try await self.sleep(for: $0) },
+            randomBits: { self.lock.withLock { self.random.next() } }
+        )
     }
 
     /// Lets time pass, and wakes whoever waited for it, the earliest first.
@@ -58,14 +60,18 @@ public final class ManualClock: @unchecked Sendable {
         let due = lock.withLock {
             time &+= milliseconds
             elapsed &+= milliseconds
-            let due = sleepers.filter { $0.value.due <= elapsed }.sorted { ($0.value.due, $0.key) < ($1.value.due, $1.key) }
+            let due = sleepers.filter { $0.value.due <= elapsed }.sorted {
+                ($0.value.due, $0.key) < ($1.value.due, $1.key)
+            }
             for (id, _) in due { sleepers[id] = nil }
             return due.map(\.value.continuation)
         }
         for sleeper in due { sleeper.resume() }
     }
 
-    /// Sets what the wall clock shows, forward or back. Nobody wakes: a person changed the time, none has passed.
+    /// Sets what the wall clock shows, forward or back.
+    ///
+    /// Nobody wakes: a person changed the time, none has passed.
     public func set(to time: Timestamp) { lock.withLock { self.time = time.milliseconds } }
 
     /// Returns once at least `count` sleep.
@@ -91,11 +97,14 @@ public final class ManualClock: @unchecked Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in begin(id, duration, continuation) }
         } onCancel: {
-            lock.withLock { sleepers.removeValue(forKey: id) }?.continuation.resume(throwing: CancellationError())
+            lock.withLock { sleepers.removeValue(forKey: id) }?.continuation.resume(
+                throwing: CancellationError()
+            )
         }
     }
 
-    private func begin(_ id: Int, _ duration: Duration, _ continuation: CheckedContinuation<Void, any Error>) {
+    private func begin(_ id: Int, _ duration: Duration, _ continuation: CheckedContinuation<Void, any Error>)
+    {
         // A cancellation that came before this point found nobody to wake.
         if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
         let woken = lock.withLock {
@@ -108,7 +117,9 @@ public final class ManualClock: @unchecked Sendable {
         for watcher in woken { watcher.continuation.resume() }
         // The cancellation may also have come between the question above and the entry in the list.
         if Task.isCancelled {
-            lock.withLock { sleepers.removeValue(forKey: id) }?.continuation.resume(throwing: CancellationError())
+            lock.withLock { sleepers.removeValue(forKey: id) }?.continuation.resume(
+                throwing: CancellationError()
+            )
         }
     }
 }

@@ -1,7 +1,7 @@
 public import Fieldpost
 public import FieldpostCore
-public import FieldpostServer
 internal import FieldpostSQLite
+public import FieldpostServer
 internal import Foundation
 
 /// The real server in the test's own process, without a network: a transport for any number of stores.
@@ -33,7 +33,10 @@ public final class MockServer: Transport, @unchecked Sendable {
         try connection.run("PRAGMA foreign_keys = ON")
         var random = SeededRandom(seed: seed)
         core = try ServerCore.open(
-            connection, schema: schema, intents: intents, now: Timestamp(milliseconds: 1_764_460_800_000)
+            connection,
+            schema: schema,
+            intents: intents,
+            now: Timestamp(milliseconds: 1_764_460_800_000)
         ) { random.bytes($0) }
     }
 
@@ -58,34 +61,56 @@ public final class MockServer: Transport, @unchecked Sendable {
 
     // MARK: Transport
 
-    public func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure) -> PushResponse {
+    /// Applies operations, and loses the answer where ``loseAnswers(_:)`` says so.
+    public func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure)
+        -> PushResponse
+    {
         try AnswerTable.push(
             try answer(context) { server, credential, device in
                 server.counts.pushes += 1
                 let bytes = try server.core.push(
-                    push.body, on: server.connection, credential: credential, device: device, now: context.now)
+                    push.body,
+                    on: server.connection,
+                    credential: credential,
+                    device: device,
+                    now: context.now
+                )
                 guard server.loseNext > 0 else { return bytes }
                 server.loseNext -= 1
                 throw ExchangeFailure.unreachable("the answer was lost")
-            }, now: context.now)
+            },
+            now: context.now
+        )
     }
 
+    /// One page of the feed.
     public func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
         try AnswerTable.pull(
             try answer(context) { server, credential, device in
                 server.counts.pulls += 1
                 return try server.core.pull(
-                    cursor: cursor, on: server.connection, credential: credential, device: device, now: context.now)
-            }, now: context.now)
+                    cursor: cursor,
+                    on: server.connection,
+                    credential: credential,
+                    device: device,
+                    now: context.now
+                )
+            },
+            now: context.now
+        )
     }
 
+    /// Whether the server is not set offline.
     public func probe(_ context: RequestContext) async -> Bool { lock.withLock { !isOffline } }
 
     private func answer(
-        _ context: RequestContext, _ body: (MockServer, Credential, Device?) throws -> [UInt8]
+        _ context: RequestContext,
+        _ body: (MockServer, Credential, Device?) throws -> [UInt8]
     ) throws(ExchangeFailure) -> HTTPAnswer {
         let headers = ["Fieldpost-Protocol": "\(WireLimits.protocolVersion)"]
-        guard let credential = Self.credential(context.token) else { return HTTPAnswer(status: 401, headers: headers) }
+        guard let credential = Self.credential(context.token) else {
+            return HTTPAnswer(status: 401, headers: headers)
+        }
         let device = Device(id: context.device, schema: context.schema)
         lock.lock()
         defer { lock.unlock() }

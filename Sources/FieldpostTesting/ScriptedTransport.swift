@@ -23,10 +23,20 @@ public final class ScriptedTransport: Transport {
         var probes: [RequestContext] = []
         var unscriptedCalls = 0
         var version: Int64 = 0
+        var watchers: [(pushes: Int, pulls: Int, continuation: CheckedContinuation<Void, Never>)] = []
+
+        /// Those who waited for what has been sent by now.
+        mutating func satisfied() -> [CheckedContinuation<Void, Never>] {
+            let (sent, asked) = (pushes.count, pulls.count)
+            defer { watchers.removeAll { $0.pushes <= sent && $0.pulls <= asked } }
+            return watchers.filter { $0.pushes <= sent && $0.pulls <= asked }.map(\.continuation)
+        }
     }
 
     /// What a call that the script does not foresee fails with.
-    public static let unscripted = ExchangeFailure.misconfigured("unscripted call: the transport's script has no line left")
+    public static let unscripted = ExchangeFailure.misconfigured(
+        "unscripted call: the transport's script has no line left"
+    )
 
     /// What becomes of one push.
     public indirect enum PushLine: Sendable {
@@ -99,6 +109,24 @@ public final class ScriptedTransport: Transport {
     /// Lines for pushes that nothing has used.
     public var unusedLines: Int { state.withLock { $0.pushScript.count } }
 
+    // MARK: Waiting
+
+    /// Returns once `count` pushes have been sent.
+    public func untilPushes(_ count: Int) async { await until(pushes: count, pulls: 0) }
+
+    /// Returns once `count` pulls have been asked for.
+    public func untilPulls(_ count: Int) async { await until(pushes: 0, pulls: count) }
+
+    private func until(pushes: Int, pulls: Int) async {
+        await withCheckedContinuation { continuation in
+            let woken = state.withLock { state in
+                state.watchers.append((pushes, pulls, continuation))
+                return state.satisfied()
+            }
+            for one in woken { one.resume() }
+        }
+    }
+
     // MARK: Holding
 
     /// Returns once a request is held.
@@ -109,22 +137,28 @@ public final class ScriptedTransport: Transport {
 
     // MARK: Transport
 
-    public func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure) -> PushResponse {
+    /// Records a push and answers it by the script's next line.
+    public func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure)
+        -> PushResponse
+    {
         let groups: [OperationGroup]
         do { groups = try push.request().groups } catch {
             throw .invalid(Problem("malformed", status: 400, detail: "the body is no push: \(error)"))
         }
-        let line: PushLine? = state.withLock { state in
+        let (line, woken) = state.withLock { state -> (PushLine?, [CheckedContinuation<Void, Never>]) in
             state.pushes.append(SentPush(body: push.body, groups: groups, context: context))
             if state.pushScript.isEmpty { state.unscriptedCalls += 1 }
-            return state.pushScript.isEmpty ? nil : state.pushScript.removeFirst()
+            return (state.pushScript.isEmpty ? nil : state.pushScript.removeFirst(), state.satisfied())
         }
+        for one in woken { one.resume() }
         guard let line else { throw Self.unscripted }
         return try await answer(to: groups.flatMap(\.operations), by: line, context)
     }
 
     private func answer(
-        to operations: [Operation], by line: PushLine, _ context: RequestContext
+        to operations: [Operation],
+        by line: PushLine,
+        _ context: RequestContext
     ) async throws(ExchangeFailure) -> PushResponse {
         let make: (Operation) -> OperationResult?
         switch line {
@@ -135,9 +169,12 @@ public final class ScriptedTransport: Transport {
         case .acceptAndLoseAnswer: throw .unreachable("the answer was lost")
         case .each(let answer): make = answer
         case .accept: make = { Self.result($0, .applied) { $0.version = self.nextVersion() } }
-        case .reject(let code): make = { Self.result($0, .rejected) { ($0.code, $0.message) = (code, "the script says so") } }
+        case .reject(let code):
+            make = { Self.result($0, .rejected) { ($0.code, $0.message) = (code, "the script says so") } }
         case .conflict(let row, let version):
-            make = { Self.result($0, .conflict) { ($0.row, $0.version, $0.deleted) = (row, version, row == nil) } }
+            make = {
+                Self.result($0, .conflict) { ($0.row, $0.version, $0.deleted) = (row, version, row == nil) }
+            }
         case .retry(let after): make = { Self.result($0, .retry) { $0.afterMilliseconds = after } }
         case .blocked(let by): make = { Self.result($0, .blocked) { $0.by = by } }
         }
@@ -151,11 +188,13 @@ public final class ScriptedTransport: Transport {
         }
     }
 
+    /// Records a pull and answers it by the script's next line, or with an empty checkpoint.
     public func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
-        let line: PullLine? = state.withLock { state in
+        let (line, woken) = state.withLock { state -> (PullLine?, [CheckedContinuation<Void, Never>]) in
             state.pulls.append(SentPull(cursor: cursor, context: context))
-            return state.pullScript.isEmpty ? nil : state.pullScript.removeFirst()
+            return (state.pullScript.isEmpty ? nil : state.pullScript.removeFirst(), state.satisfied())
         }
+        for one in woken { one.resume() }
         guard let line else {
             return PullPage(changes: [], cursor: cursor ?? "start", more: false, serverTime: context.now)
         }
@@ -172,6 +211,7 @@ public final class ScriptedTransport: Transport {
         }
     }
 
+    /// Records a probe and answers it by the script's next line, or with success.
     public func probe(_ context: RequestContext) async -> Bool {
         state.withLock { state in
             state.probes.append(context)
@@ -180,7 +220,9 @@ public final class ScriptedTransport: Transport {
     }
 
     private static func result(
-        _ operation: Operation, _ status: OperationResult.Status, _ fill: (inout OperationResult) -> Void
+        _ operation: Operation,
+        _ status: OperationResult.Status,
+        _ fill: (inout OperationResult) -> Void
     ) -> OperationResult {
         var result = OperationResult(id: operation.id, status: status)
         fill(&result)

@@ -65,7 +65,9 @@ struct Socket: Hashable, Sendable {
         var address = address(0)
         let size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket.descriptor, $0, size) == 0 }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket.descriptor, $0, size) == 0
+            }
         }
         var length = size
         let isNamed = withUnsafeMutablePointer(to: &address) { pointer in
@@ -141,7 +143,9 @@ struct Socket: Hashable, Sendable {
             let flags = Int32(truncatingIfNeeded: Int(MSG_NOSIGNAL))
         #endif
         while sent < bytes.count {
-            let count = bytes[sent...].withUnsafeBytes { systemSend(descriptor, $0.baseAddress, $0.count, flags) }
+            let count = bytes[sent...].withUnsafeBytes {
+                systemSend(descriptor, $0.baseAddress, $0.count, flags)
+            }
             if count > 0 { sent += count } else if errno != EINTR { return false }
         }
         return true
@@ -160,7 +164,8 @@ struct Socket: Hashable, Sendable {
 }
 
 // Inside the type, `send` and `close` are its own.
-private func systemSend(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
+private func systemSend(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int
+{
     send(descriptor, bytes, count, flags)
 }
 

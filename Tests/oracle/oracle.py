@@ -50,6 +50,7 @@ class Writer:
 
     def __init__(self, db, schema):
         self.db, self.schema, self.faults = db, schema, []
+        self.rows = None  # as the last statement left them, where that is known
 
     def last(self):
         return self.db.execute("SELECT ifnull(max(seq), 0) FROM fieldpost_outbox").fetchone()[0]
@@ -61,13 +62,15 @@ class Writer:
             self.db.execute("BEGIN")
             for statement in transaction["statements"]:
                 self.statement(statement)
+            self.rows = None
             try:
                 self.db.execute("COMMIT" if transaction["end"] == "commit" else "ROLLBACK")
             except sqlite3.Error:
                 self.db.execute("ROLLBACK")
 
     def statement(self, statement):
-        before, first = replay.dump(self.schema, self.db), self.last()
+        before, first = self.rows or replay.dump(self.schema, self.db), self.last()
+        self.rows = None
         failed = False
         for part in statement.split("; "):
             try:
@@ -76,7 +79,7 @@ class Writer:
                 failed = True
         if "SAVEPOINT" in statement or "RELEASE" in statement:
             return
-        after = replay.dump(self.schema, self.db)
+        after = self.rows = replay.dump(self.schema, self.db)
         made = list(self.db.execute(
             "SELECT tbl, row, action, change, grp FROM fieldpost_outbox WHERE seq > ? ORDER BY seq", (first,)))
         if failed and "OR FAIL" not in statement and before == after and made:

@@ -3,17 +3,17 @@ internal import FieldpostSQLite
 
 /// Records what was written to a table while it had no triggers, as far as it can be told from the file.
 ///
-/// Rows that nobody recorded become creates, and rows that are gone become deletes. A changed value of a row without
-/// unsettled operations leaves no trace; the server's digest finds it. A row that cannot travel becomes a dead
-/// letter, so that it is seen.
+/// Rows that nobody recorded become creates, and rows that are gone become deletes. A changed value of a row
+/// without unsettled operations leaves no trace; the server's digest finds it. A row that cannot travel
+/// becomes a dead letter, so that it is seen.
 struct Adoption {
     let connection: Connection
     let schema: Schema
     /// The tables to look through.
     let tables: [String: CaptureSQL]
 
-    /// Chains of rows that refer to rows of their own table are followed this far; what is deeper, or a circle,
-    /// comes last in any order.
+    /// Chains of rows that refer to rows of their own table are followed this far; what is deeper, or a
+    /// circle, comes last in any order.
     private static let passes = 100
 
     func run() throws {
@@ -29,7 +29,9 @@ struct Adoption {
         var seen: Set<String> = []
         func visit(_ table: Table) {
             guard seen.insert(table.name).inserted else { return }
-            for column in table.columns { if let parent = column.reference.flatMap({ schema.table($0.table) }) { visit(parent) } }
+            for column in table.columns {
+                if let parent = column.reference.flatMap({ schema.table($0.table) }) { visit(parent) }
+            }
             sorted.append(table)
         }
         schema.tables.forEach(visit)
@@ -56,7 +58,8 @@ struct Adoption {
               SELECT \(capture.newID), \(capture.literal), t.\(capture.key), 'create', '{"set":{}}', \(capture.schemaVersion),
                 \(capture.now), 3, json_object('code', 'type', 'message', \(checks.fault(of: "t")), 'fields', json_array())
               FROM \(rows)
-            """)
+            """
+        )
     }
 
     private func recordDeletes(_ capture: CaptureSQL) throws {
@@ -65,22 +68,30 @@ struct Adoption {
         }
         try connection.execute(
             capture.delete(
-                "k", keyed: "k.row",
-                from: "fieldpost_rows AS k WHERE k.tbl = \(capture.literal) AND k.deleted = 0 AND \(isGone("k.row")) "
-                    + "AND \(newest("k.row", capture)) IS NULL AND NOT \(isParked("k.row", capture))"))
+                "k",
+                keyed: "k.row",
+                from:
+                    "fieldpost_rows AS k WHERE k.tbl = \(capture.literal) AND k.deleted = 0 AND \(isGone("k.row")) "
+                    + "AND \(newest("k.row", capture)) IS NULL AND NOT \(isParked("k.row", capture))"
+            )
+        )
         try connection.execute(
             capture.delete(
-                "k", keyed: "k.row",
+                "k",
+                keyed: "k.row",
                 from: "(SELECT DISTINCT row FROM fieldpost_outbox WHERE tbl = \(capture.literal)) AS k "
                     + "WHERE \(newest("k.row", capture)) IN ('create', 'update') AND \(isGone("k.row")) "
-                    + "AND NOT \(isParked("k.row", capture))"))
+                    + "AND NOT \(isParked("k.row", capture))"
+            )
+        )
     }
 
     // MARK: Conditions
 
     private func isUnrecorded(_ capture: CaptureSQL) -> String {
         let key = "t.\(capture.key)"
-        return "(\(newest(key, capture)) = 'delete' OR \(newest(key, capture)) IS NULL AND NOT \(isLive(key, capture)))"
+        return
+            "(\(newest(key, capture)) = 'delete' OR \(newest(key, capture)) IS NULL AND NOT \(isLive(key, capture)))"
     }
 
     /// What the newest unsettled operation on a row does.

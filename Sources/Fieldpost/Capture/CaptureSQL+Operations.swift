@@ -19,14 +19,26 @@ extension CaptureSQL {
     func create(row: String = "NEW", from source: String? = nil) -> String {
         let columns = table.columns.filter { $0.name != table.key }
         return insert(
-            row, "create", change: #"'{"set":' || \#(ColumnJSON(row: row).object(columns)) || '}'"#,
-            base: predecessor("\(row).\(key)"), after: dependencies(row, "\(row).\(key)"), from: source)
+            row,
+            "create",
+            change: #"'{"set":' || \#(ColumnJSON(row: row).object(columns)) || '}'"#,
+            base: predecessor("\(row).\(key)"),
+            after: dependencies(row, "\(row).\(key)"),
+            from: source
+        )
     }
 
     func delete(_ row: String, keyed: String? = nil, from source: String? = nil) -> String {
         let key = keyed ?? "\(row).\(self.key)"
         return insert(
-            row, "delete", keyed: key, change: "NULL", base: base(key), after: deleteDependencies(key), from: source)
+            row,
+            "delete",
+            keyed: key,
+            change: "NULL",
+            base: base(key),
+            after: deleteDependencies(key),
+            from: source
+        )
     }
 
     /// The time in milliseconds: the writer's own, or SQLite's clock.
@@ -44,15 +56,23 @@ extension CaptureSQL {
     ///
     /// Without, it is `VALUES`: a `SELECT` that reads the table it fills costs a temporary table.
     func insert(
-        _ row: String, _ action: String, table: String? = nil, keyed: String? = nil, change: String, base: String,
-        after: String, schema: String? = nil, from source: String? = nil
+        _ row: String,
+        _ action: String,
+        table: String? = nil,
+        keyed: String? = nil,
+        change: String,
+        base: String,
+        after: String,
+        schema: String? = nil,
+        from source: String? = nil
     ) -> String {
         let values = """
             \(newID), (SELECT grp FROM fieldpost_session), \(table ?? literal), \(keyed ?? "\(row).\(key)"), '\(action)',
               \(change),
               \(base), \(after), \(schema ?? "\(schemaVersion)"), \(now)
             """
-        let into = "INSERT INTO fieldpost_outbox (id, grp, tbl, row, action, change, base, after, schema, created_at)"
+        let into =
+            "INSERT INTO fieldpost_outbox (id, grp, tbl, row, action, change, base, after, schema, created_at)"
         return source.map { "\(into) SELECT \(values) FROM \($0)" } ?? "\(into) VALUES (\(values))"
     }
 
@@ -82,8 +102,10 @@ extension CaptureSQL {
                 "inc",
                 counters.map { column in
                     let (then, now) = (old(column.name), "NEW.\(quoted(column.name))")
-                    return #"CASE WHEN \#(then) IS NOT \#(now) THEN ',"\#(column.name)":' || (\#(now) - \#(then)) ELSE '' END"#
-                })
+                    return
+                        #"CASE WHEN \#(then) IS NOT \#(now) THEN ',"\#(column.name)":' || (\#(now) - \#(then)) ELSE '' END"#
+                }
+            )
         }
         let sets = table.columns.filter { table.rule(for: $0.name) == .set }
         for (part, new) in [("add", true), ("remove", false)] where !sets.isEmpty {
@@ -91,9 +113,12 @@ extension CaptureSQL {
                 part,
                 sets.map { column in
                     let (then, now) = (old(column.name), "NEW.\(quoted(column.name))")
-                    let difference = new ? Self.elements(of: now, without: then) : Self.elements(of: then, without: now)
-                    return #"CASE WHEN \#(then) IS NOT \#(now) THEN ',"\#(column.name)":' || (\#(difference)) ELSE '' END"#
-                })
+                    let difference =
+                        new ? Self.elements(of: now, without: then) : Self.elements(of: then, without: now)
+                    return
+                        #"CASE WHEN \#(then) IS NOT \#(now) THEN ',"\#(column.name)":' || (\#(difference)) ELSE '' END"#
+                }
+            )
         }
         return json + " || '}'"
     }
@@ -121,14 +146,16 @@ extension CaptureSQL {
         let creates = references.map { column, parent in
             let value = "\(row).\(quoted(column.name))"
             let changed = old.map { " AND \($0).\(quoted(column.name)) IS NOT \(value)" } ?? ""
-            return "SELECT c.id FROM fieldpost_outbox AS c WHERE c.row = \(value) AND c.tbl = \(sqlString(parent)) "
+            return
+                "SELECT c.id FROM fieldpost_outbox AS c WHERE c.row = \(value) AND c.tbl = \(sqlString(parent)) "
                 + "AND c.action = 'create'\(changed)"
         }
         return ids(key, creates)
     }
 
-    /// The row's own last operation, and those by which other rows ceased to refer to it. Those of its own group are
-    /// left out: a group is applied whole.
+    /// The row's own last operation, and those by which other rows ceased to refer to it.
+    ///
+    /// Those of its own group are left out: a group is applied whole.
     func deleteDependencies(_ key: String) -> String {
         let released =
             "SELECT o.id FROM fieldpost_released AS l CROSS JOIN fieldpost_outbox AS o WHERE l.row = \(key) "

@@ -3,11 +3,12 @@ internal import FieldpostSQLite
 
 /// The triggers that record every change of one table in the outbox, in the writer's own transaction.
 ///
-/// They hold for every writer: typed records, plain SQL, and programs that know nothing of Fieldpost. They are silent
-/// while the server's rows are applied. Each leaves an outbox that, replayed in order, reproduces the table.
+/// They hold for every writer: typed records, plain SQL, and programs that know nothing of Fieldpost. They
+/// are silent while the server's rows are applied. Each leaves an outbox that, replayed in order, reproduces
+/// the table.
 ///
-/// They name no table of the app but their own: SQLite refuses to rename a table while any trigger names one that is
-/// missing, and so an app could not rebuild a table.
+/// They name no table of the app but their own: SQLite refuses to rename a table while any trigger names one
+/// that is missing, and so an app could not rebuild a table.
 struct CaptureSQL {
     let table: Table
     let schemaVersion: Int
@@ -22,7 +23,10 @@ struct CaptureSQL {
     /// Writes operations on rows of whatever table `NEW.tbl` names, for ``SharedTriggers``.
     static var generic: CaptureSQL {
         var capture = CaptureSQL(
-            table: Table("any") {}, schemaVersion: 0, facts: TableFacts(isReferenced: true))
+            table: Table("any") {},
+            schemaVersion: 0,
+            facts: TableFacts(isReferenced: true)
+        )
         capture.isGeneric = true
         return capture
     }
@@ -44,15 +48,33 @@ struct CaptureSQL {
 
     func triggers() -> [Trigger] {
         if table.conflict == .appendOnly {
-            return [beforeInsert(), appendInsert(), refuseReplace(), refuseUpdate(), beforeDelete(), discardCreate()]
+            return [
+                beforeInsert(), appendInsert(), refuseReplace(), refuseUpdate(), beforeDelete(),
+                discardCreate(),
+            ]
+                + check("insert")
         }
         return [
             beforeInsert(), afterInsert(), afterReplace(),
             beforeUpdate(), afterUpdate(), afterKeyChange(), afterKeyReplace(), afterDelete(),
+        ] + check("insert") + check("update", since: "OLD")
+    }
+
+    private func check(_ event: String, since old: String? = nil) -> [Trigger] {
+        guard let condition = checks.condition(since: old) else { return [] }
+        return [
+            trigger(
+                "check_\(event)",
+                "AFTER \(event.uppercased())",
+                when: [condition],
+                checks.statements(since: old)
+            )
         ]
     }
 
-    private func trigger(_ event: String, _ timing: String, when conditions: [String] = [], _ body: [String]) -> Trigger {
+    private func trigger(_ event: String, _ timing: String, when conditions: [String] = [], _ body: [String])
+        -> Trigger
+    {
         let name = "fieldpost_\(table.name)_\(event)"
         let when = (["(SELECT applying FROM fieldpost_session) = 0"] + conditions).joined(separator: " AND ")
         let sql = """
@@ -68,8 +90,13 @@ struct CaptureSQL {
     private func beforeInsert() -> Trigger {
         let clash = clash(facts.uniqueKeys)
         return trigger(
-            "before_insert", "BEFORE INSERT", when: ["EXISTS (SELECT 1 FROM \(name) AS r WHERE \(clash))"],
-            noteReplaced("SELECT r.\(key), \(ColumnJSON(row: "r").object(table.columns)) FROM \(name) AS r WHERE \(clash)"))
+            "before_insert",
+            "BEFORE INSERT",
+            when: ["EXISTS (SELECT 1 FROM \(name) AS r WHERE \(clash))"],
+            noteReplaced(
+                "SELECT r.\(key), \(ColumnJSON(row: "r").object(table.columns)) FROM \(name) AS r WHERE \(clash)"
+            )
+        )
     }
 
     /// The rows that `NEW` would take the place of.
@@ -90,32 +117,49 @@ struct CaptureSQL {
 
     private func afterInsert() -> Trigger {
         trigger(
-            "after_insert", "AFTER INSERT", when: ["NOT \(noted)"],
-            checks.statements() + [create(), mustHaveRecorded] + recordReplacedOthers())
+            "after_insert",
+            "AFTER INSERT",
+            when: ["NOT \(noted)"],
+            [create(), mustHaveRecorded] + recordReplacedOthers()
+        )
     }
 
     /// A row put in the place of one with the same key is an update of what differs.
     private func afterReplace() -> Trigger {
         trigger(
-            "after_replace", "AFTER INSERT", when: [noted],
-            checks.statements() + replaceUpdate() + recordReplacedOthers() + [forgetImage])
+            "after_replace",
+            "AFTER INSERT",
+            when: [noted],
+            replaceUpdate() + recordReplacedOthers() + [forgetImage]
+        )
     }
 
     private func replaceUpdate() -> [String] {
         let row = "x.tbl = \(literal) AND x.new_row = NEW.\(key) AND x.row = NEW.\(key)"
+        let old = { (column: String) in "json_extract(x.image, '$.\(column)')" }
         let change = changeParts(
             set: ColumnJSON(row: "NEW").changed(plainColumns, sinceImage: "x.image"),
-            old: { "json_extract(x.image, '$.\($0)')" })
+            old: old
+        )
+        let steps = checks.wideSteps(
+            old: old,
+            from: "fieldpost_replaced AS x WHERE \(row) AND x.image IS NOT NULL"
+        )
         return [
             // An image that equals the new row is taken away first: nothing changed, and nothing is recorded.
             "UPDATE fieldpost_replaced SET image = NULL WHERE tbl = \(literal) AND new_row = NEW.\(key) AND row = NEW.\(key) "
                 + "AND image = \(ColumnJSON(row: "NEW").object(table.columns))",
             saveBase("NEW", image: "(SELECT x.image FROM fieldpost_replaced AS x WHERE \(row))"),
             insert(
-                "NEW", "update", change: change, base: base("NEW.\(key)"), after: dependencies("NEW", "NEW.\(key)"),
-                from: "fieldpost_replaced AS x WHERE \(row) AND x.image IS NOT NULL"),
+                "NEW",
+                "update",
+                change: change,
+                base: base("NEW.\(key)"),
+                after: dependencies("NEW", "NEW.\(key)"),
+                from: "fieldpost_replaced AS x WHERE \(row) AND x.image IS NOT NULL"
+            ),
             "\(mustHaveRecorded) AND EXISTS (SELECT 1 FROM fieldpost_replaced AS x WHERE \(row) AND x.image IS NOT NULL)",
-        ]
+        ] + (steps.map { [$0] } ?? [])
     }
 
     /// Rows that went through another unique index than the key.
@@ -142,42 +186,65 @@ struct CaptureSQL {
         let of = columns.map { " OF " + $0.sorted().map(quoted).joined(separator: ", ") } ?? ""
         let rows = "FROM \(name) AS r WHERE r.\(key) <> OLD.\(key) AND (\(clash(facts.uniqueKeys)))"
         return trigger(
-            "before_update", "BEFORE UPDATE\(of)", when: ["EXISTS (SELECT 1 \(rows))"],
-            noteReplaced("SELECT r.\(key), \(ColumnJSON(row: "r").object(table.columns)) \(rows)"))
+            "before_update",
+            "BEFORE UPDATE\(of)",
+            when: ["EXISTS (SELECT 1 \(rows))"],
+            noteReplaced("SELECT r.\(key), \(ColumnJSON(row: "r").object(table.columns)) \(rows)")
+        )
     }
 
     private func afterUpdate() -> Trigger {
         let differs = table.columns.map { "OLD.\(quoted($0.name)) IS NOT NEW.\(quoted($0.name))" }
         let change = changeParts(
-            set: ColumnJSON(row: "NEW").changed(plainColumns, since: "OLD"), old: { "OLD.\(quoted($0))" })
+            set: ColumnJSON(row: "NEW").changed(plainColumns, since: "OLD"),
+            old: { "OLD.\(quoted($0))" }
+        )
         let body =
-            checks.statements(since: "OLD") + [
+            [
                 saveBase("OLD"),
                 insert(
-                    "NEW", "update", change: change, base: base("NEW.\(key)"),
-                    after: dependencies("NEW", "NEW.\(key)", changedSince: "OLD")),
+                    "NEW",
+                    "update",
+                    change: change,
+                    base: base("NEW.\(key)"),
+                    after: dependencies("NEW", "NEW.\(key)", changedSince: "OLD")
+                ),
                 mustHaveRecorded,
             ] + release(changed: true) + recordReplacedOthers()
         return trigger(
-            "after_update", "AFTER UPDATE",
-            when: ["OLD.\(key) = NEW.\(key)", "(\(differs.joined(separator: " OR ")))"], body)
+            "after_update",
+            "AFTER UPDATE",
+            when: ["OLD.\(key) = NEW.\(key)", "(\(differs.joined(separator: " OR ")))"],
+            body
+        )
     }
 
     /// A changed key is a new row and the end of the old one.
     private func afterKeyChange() -> Trigger {
         let body =
-            checks.statements() + [create(), mustHaveRecorded, saveBase("OLD"), delete("OLD"), mustHaveRecorded]
+            checks.statements() + [
+                create(), mustHaveRecorded, saveBase("OLD"), delete("OLD"), mustHaveRecorded,
+            ]
             + release(changed: false) + recordReplacedOthers() + [forget("OLD")]
         return trigger(
-            "after_key_change", "AFTER UPDATE OF \(key)", when: ["OLD.\(key) <> NEW.\(key)", "NOT \(noted)"], body)
+            "after_key_change",
+            "AFTER UPDATE OF \(key)",
+            when: ["OLD.\(key) <> NEW.\(key)", "NOT \(noted)"],
+            body
+        )
     }
 
     /// A changed key that was another row's.
     private func afterKeyReplace() -> Trigger {
         let body =
-            checks.statements() + replaceUpdate() + [saveBase("OLD"), delete("OLD"), mustHaveRecorded]
+            replaceUpdate() + [saveBase("OLD"), delete("OLD"), mustHaveRecorded]
             + release(changed: false) + recordReplacedOthers() + [forget("OLD"), forgetImage]
-        return trigger("after_key_replace", "AFTER UPDATE OF \(key)", when: ["OLD.\(key) <> NEW.\(key)", noted], body)
+        return trigger(
+            "after_key_replace",
+            "AFTER UPDATE OF \(key)",
+            when: ["OLD.\(key) <> NEW.\(key)", noted],
+            body
+        )
     }
 
     // MARK: Delete
@@ -202,7 +269,11 @@ struct CaptureSQL {
 
     private func appendInsert() -> Trigger {
         trigger(
-            "after_insert", "AFTER INSERT", when: ["NOT \(noted)"], checks.statements() + [create(), mustHaveRecorded])
+            "after_insert",
+            "AFTER INSERT",
+            when: ["NOT \(noted)"],
+            [create(), mustHaveRecorded]
+        )
     }
 
     /// Refuses an insert that took the place of any row.
@@ -211,7 +282,11 @@ struct CaptureSQL {
             "EXISTS (SELECT 1 FROM fieldpost_replaced AS x WHERE x.tbl = \(literal) AND x.new_row = NEW.\(key) "
             + "AND (x.row = NEW.\(key) OR NOT EXISTS (SELECT 1 FROM \(name) AS t WHERE t.\(key) = x.row)))"
         return trigger(
-            "refuse_replace", "AFTER INSERT", when: [gone], ["SELECT RAISE(ABORT, \(appendOnlyMessage))"])
+            "refuse_replace",
+            "AFTER INSERT",
+            when: [gone],
+            ["SELECT RAISE(ABORT, \(appendOnlyMessage))"]
+        )
     }
 
     private func refuseUpdate() -> Trigger {
@@ -225,13 +300,17 @@ struct CaptureSQL {
 
     private func beforeDelete() -> Trigger {
         trigger(
-            "before_delete", "BEFORE DELETE",
-            ["SELECT RAISE(ABORT, \(appendOnlyMessage)) WHERE NOT EXISTS (\(unsentCreate))"])
+            "before_delete",
+            "BEFORE DELETE",
+            ["SELECT RAISE(ABORT, \(appendOnlyMessage)) WHERE NOT EXISTS (\(unsentCreate))"]
+        )
     }
 
     private func discardCreate() -> Trigger {
         trigger(
-            "discard_create", "AFTER DELETE",
-            ["DELETE FROM fieldpost_outbox WHERE seq IN (\(unsentCreate))", forget("OLD")])
+            "discard_create",
+            "AFTER DELETE",
+            ["DELETE FROM fieldpost_outbox WHERE seq IN (\(unsentCreate))", forget("OLD")]
+        )
     }
 }

@@ -3,8 +3,8 @@ internal import FieldpostSQLite
 
 /// SQL expressions that write column values as JSON inside a trigger.
 ///
-/// Only what SQLite 3.40 has built in: the `sqlite3` shell fires the triggers too. SQLite's own `json_object` will not
-/// do: it rounds reals to 15 digits and fails on a blob.
+/// Only what SQLite 3.40 has built in: the `sqlite3` shell fires the triggers too. SQLite's own `json_object`
+/// will not do: it rounds reals to 15 digits and fails on a blob.
 struct ColumnJSON {
     let row: String
 
@@ -18,7 +18,8 @@ struct ColumnJSON {
         case .uuid, .text, .file, .integer, .date: return "json_quote(\(value))"
         // SQLite 3.40 prints 530 of 300,000 random doubles inexactly with 17 digits, and none with 18.
         case .real: return unlessNull("printf('%!.19g', \(value))")
-        case .boolean: return "CASE \(value) WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE json_quote(\(value)) END"
+        case .boolean:
+            return "CASE \(value) WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE json_quote(\(value)) END"
         case .blob: return unlessNull(#"'"' || hex(\#(value)) || '"'"#)
         case .json, .set: return unlessNull("json(\(value))")
         }
@@ -47,18 +48,23 @@ struct ColumnJSON {
             columns.map { column in
                 "CASE WHEN (\(image) -> '$.\(column.name)') IS NOT \(text(column)) "
                     + #"THEN ',"\#(column.name)":' || \#(text(column)) ELSE '' END"#
-            })
+            }
+        )
     }
 
     func list(_ members: [(name: String, value: String)]) -> String {
-        join(members.enumerated().map { index, member in
-            "'\(index > 0 ? "," : "")\(member.name)' || \(member.value)"
-        })
+        join(
+            members.enumerated().map { index, member in
+                "'\(index > 0 ? "," : "")\(member.name)' || \(member.value)"
+            }
+        )
     }
 
     /// The concatenation of `parts`; `printf` builds it in one buffer, and takes up to 127 arguments.
     private func join(_ parts: [String]) -> String {
-        let chunks = stride(from: 0, to: parts.count, by: 100).map { Array(parts[$0..<min($0 + 100, parts.count)]) }
+        let chunks = stride(from: 0, to: parts.count, by: 100).map {
+            Array(parts[$0..<min($0 + 100, parts.count)])
+        }
         return chunks.map { chunk in
             "printf('\(String(repeating: "%s", count: chunk.count))', \(chunk.joined(separator: ", ")))"
         }.joined(separator: " || ")
@@ -95,7 +101,9 @@ enum LocalJSON {
         let digits = Array(hex.utf8)
         guard digits.count % 2 == 0 else { return nil }
         return stride(from: 0, to: digits.count, by: 2).reduce(into: [UInt8]?([])) { bytes, index in
-            guard let high = digit(digits[index]), let low = digit(digits[index + 1]) else { return bytes = nil }
+            guard let high = digit(digits[index]), let low = digit(digits[index + 1]) else {
+                return bytes = nil
+            }
             bytes?.append(high << 4 | low)
         }
     }
@@ -110,6 +118,9 @@ enum LocalJSON {
 
     private static func hex(_ bytes: [UInt8]) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        return String(
+            decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] },
+            as: UTF8.self
+        )
     }
 }

@@ -25,21 +25,24 @@ enum DeepChecks {
             + "FROM json_tree(\(value)) AS t WHERE \(hasSurrogates(value))"
     }
 
-    private static func hasSurrogates(_ value: String) -> String { #"\#(value) GLOB '*\[uU][dD][89a-fA-F]*'"# }
+    private static func hasSurrogates(_ value: String) -> String {
+        #"\#(value) GLOB '*\[uU][dD][89a-fA-F]*'"#
+    }
 
     /// Too deep, a number beyond a double, or a name twice in one object: our reader refuses each.
     private static func json(_ value: String) -> String {
         let opening = "length(\(value)) - length(replace(replace(\(value), '[', ''), '{', ''))"
         let steps = "length(t.fullkey) - length(replace(replace(t.fullkey, '.', ''), '[', ''))"
-        return "\(opening) > \(jsonDepth) AND EXISTS (SELECT 1 FROM json_tree(\(value)) AS t WHERE \(steps) > \(jsonDepth)) "
+        return
+            "\(opening) > \(jsonDepth) AND EXISTS (SELECT 1 FROM json_tree(\(value)) AS t WHERE \(steps) > \(jsonDepth)) "
             + "OR instr(lower(\(value)), 'e') AND EXISTS "
             + "(SELECT 1 FROM json_tree(\(value)) AS t WHERE t.type = 'real' AND abs(t.atom) = 9e999) "
             + "OR instr(\(value), '{') AND EXISTS (SELECT 1 FROM json_tree(\(value)) AS t WHERE t.key IS NOT NULL "
             + "GROUP BY t.parent, t.key HAVING count(*) > 1)"
     }
 
-    /// Other than strings and integers, or the escape at which SQLite ends a string: the difference of two sets would
-    /// lose what follows it.
+    /// Other than strings and integers, or the escape at which SQLite ends a string: the difference of two
+    /// sets would lose what follows it.
     private static func set(_ value: String) -> String {
         "EXISTS (SELECT 1 FROM json_each(\(value)) AS e WHERE e.type NOT IN ('integer', 'text') "
             + "OR e.type = 'integer' AND typeof(e.value) <> 'integer') "
@@ -62,8 +65,8 @@ enum UTF8Check {
 
     /// A condition that is true for a text which is not UTF-8; `value` is evaluated many times.
     ///
-    /// A character that decodes and encodes to other bytes is none. SQL in a trigger has no recursion, so the places
-    /// are counted by arrays of zeros. Pure ASCII costs one look.
+    /// A character that decodes and encodes to other bytes is none. SQL in a trigger has no recursion, so the
+    /// places are counted by arrays of zeros. Pure ASCII costs one look.
     static func isInvalid(_ value: String) -> String {
         let blocks =
             "SELECT substr(\(value), k.key * \(block) + 1, \(block)) AS b FROM \(numbers("length(\(value)) / \(block)")) AS k "
@@ -75,10 +78,13 @@ enum UTF8Check {
         let text = "substr(y.p, 1, \(part))"
         // SQLite decodes the two last code points of the first plane to U+FFFD, valid as they are.
         let same = "replace(replace(\(text), char(65534), char(65533)), char(65535), char(65533))"
-        return "\(hasNonASCII(value)) AND EXISTS (SELECT 1 FROM (\(parts)) AS y WHERE char(\(codes)) IS NOT \(same))"
+        return
+            "\(hasNonASCII(value)) AND EXISTS (SELECT 1 FROM (\(parts)) AS y WHERE char(\(codes)) IS NOT \(same))"
     }
 
-    static func hasNonASCII(_ value: String) -> String { "\(value) GLOB '*[^' || char(1) || '-' || char(127) || ']*'" }
+    static func hasNonASCII(_ value: String) -> String {
+        "\(value) GLOB '*[^' || char(1) || '-' || char(127) || ']*'"
+    }
 
     private static func numbers(_ last: String) -> String {
         "json_each('[0' || replace(hex(zeroblob(\(last))), '00', ',0') || ']')"

@@ -2,11 +2,22 @@ internal import FieldpostCore
 
 /// Triggers on Fieldpost's own tables, which the triggers of all the app's tables use.
 ///
-/// SQLite compiles every trigger of a table into each statement on it: what is long, and seldom needed, is here once.
+/// SQLite compiles every trigger of a table into each statement on it: what is long, and seldom needed, is
+/// here once.
 enum SharedTriggers {
-    static var script: String { ([textDoubts, jsonDoubts, setDoubts, gone, putBehind]).map { $0 + ";\n" }.joined() }
+    /// Each trigger by its name.
+    static var all: [CaptureSQL.Trigger] {
+        [
+            .init(name: "fieldpost_doubtful_text_check", sql: textDoubts),
+            .init(name: "fieldpost_doubtful_json_check", sql: jsonDoubts),
+            .init(name: "fieldpost_doubtful_set_check", sql: setDoubts),
+            .init(name: "fieldpost_gone_record", sql: gone),
+            .init(name: "fieldpost_released_put_behind", sql: putBehind),
+        ]
+    }
 
-    /// A doubtful value that proves good is not inserted; one that stays aborts the write, whose trigger looks.
+    /// A doubtful value that proves good is not inserted; one that stays aborts the write, whose trigger
+    /// looks.
     private static var textDoubts: String {
         """
         CREATE TRIGGER fieldpost_doubtful_text_check BEFORE INSERT ON fieldpost_doubtful_text
@@ -32,9 +43,15 @@ enum SharedTriggers {
     /// Rows that another took the place of through a unique index are recorded as deleted.
     private static var gone: String {
         let delete = CaptureSQL.generic.insert(
-            "NEW", "delete", table: "NEW.tbl", keyed: "NEW.row", change: "NULL",
-            base: CaptureSQL.generic.base("NEW.row"), after: CaptureSQL.generic.deleteDependencies("NEW.row"),
-            schema: "NEW.schema")
+            "NEW",
+            "delete",
+            table: "NEW.tbl",
+            keyed: "NEW.row",
+            change: "NULL",
+            base: CaptureSQL.generic.base("NEW.row"),
+            after: CaptureSQL.generic.deleteDependencies("NEW.row"),
+            schema: "NEW.schema"
+        )
         return """
             CREATE TRIGGER fieldpost_gone_record BEFORE INSERT ON fieldpost_gone BEGIN
               UPDATE fieldpost_rows SET base = NEW.image WHERE tbl = NEW.tbl AND row = NEW.row AND base IS NULL AND deleted = 0;
@@ -46,11 +63,11 @@ enum SharedTriggers {
             """
     }
 
-    /// A delete recorded before the last reference to the row ended goes behind the operation that ended it: the server
-    /// would refuse it, or cascade, while the reference stands.
+    /// A delete recorded before the last reference to the row ended goes behind the operation that ended it:
+    /// the server would refuse it, or cascade, while the reference stands.
     ///
-    /// Only the newest operation on the row, unsent, and of the same transaction or of a writer without groups, whose
-    /// operation then names what it waits for.
+    /// Only the newest operation on the row, unsent, and of the same transaction or of a writer without
+    /// groups, whose operation then names what it waits for.
     private static var putBehind: String {
         let columns =
             "id, grp, tbl, row, action, change, base, schema, created_at, state, attempts, next_attempt_at, "

@@ -3,7 +3,8 @@ internal import FieldpostSQLite
 
 /// What a table in the file has beyond its schema, as far as capture must know it.
 struct TableFacts {
-    /// The unique indexes besides the key's; an `OR REPLACE` removes rows through them without telling any trigger.
+    /// The unique indexes besides the key's; an `OR REPLACE` removes rows through them without telling any
+    /// trigger.
     var uniqueKeys: [UniqueKey] = []
     /// The columns whose types the table itself does not enforce, since the app made it and not Fieldpost.
     var uncheckedColumns: Set<String> = []
@@ -15,7 +16,8 @@ struct TableFacts {
 struct UniqueKey: Equatable {
     /// The columns to watch for an update, or `nil` where any column may matter.
     let columns: [String]?
-    /// Whether the row `r` and the row `NEW` have the same values; it may be true too often, never too rarely.
+    /// Whether the row `r` and the row `NEW` have the same values; it may be true too often, never too
+    /// rarely.
     let clash: String
 }
 
@@ -27,10 +29,13 @@ extension UniqueKey {
         let indexes = try connection.query(
             "SELECT l.name, l.partial, s.sql FROM pragma_index_list(?) AS l LEFT JOIN sqlite_schema AS s "
                 + "ON s.name = l.name AND s.type = 'index' WHERE l.\"unique\" = 1 AND l.origin <> 'pk' ORDER BY l.name",
-            .text(table.name))
+            .text(table.name)
+        )
         return try indexes.map { index in
             let terms = try connection.query(
-                "SELECT name, coll FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno", index[0])
+                "SELECT name, coll FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno",
+                index[0]
+            )
             let expressions = index[2].text.map(Self.indexedTerms) ?? []
             var isPlain = index[1].integer == 0
             let parts = terms.enumerated().map { position, term -> String in
@@ -41,13 +46,16 @@ extension UniqueKey {
                     return "r.\(quoted(name)) = NEW.\(quoted(name)) COLLATE \(collation)"
                 }
                 isPlain = false
-                // Both sides read bare names: the left one those of r, the right one those of a row made of NEW.
+                // Both sides read bare names: the left one those of r, the right one those of a row made of
+                // NEW.
                 let expression = position < expressions.count ? expressions[position] : "1"
                 let new = columns.map { "NEW.\(quoted($0)) AS \(quoted($0))" }.joined(separator: ", ")
                 return "(\(expression)) = (SELECT \(expression) FROM (SELECT \(new))) COLLATE \(collation)"
             }
             return UniqueKey(
-                columns: isPlain ? terms.compactMap { $0[0].text } : nil, clash: parts.joined(separator: " AND "))
+                columns: isPlain ? terms.compactMap { $0[0].text } : nil,
+                clash: parts.joined(separator: " AND ")
+            )
         }
     }
 

@@ -1,44 +1,43 @@
-internal import Synchronization
+internal import Foundation
 
 /// Wakes one waiting task; raised while nobody waits, it is kept for the next who does.
-final class Alarm: Sendable {
-    private struct State {
-        var isRaised = false
-        var waiter: CheckedContinuation<Void, Never>?
-    }
-
-    private let state = Mutex(State())
+///
+/// An `AsyncStream` will not do: it ends for good when one wait on it is cancelled.
+final class Alarm: @unchecked Sendable {
+    // Safe because: every access is under the lock.
+    private let lock = NSLock()
+    private var isRaised = false
+    private var waiter: CheckedContinuation<Void, Never>?
 
     func raise() {
-        let waiter = state.withLock { state in
-            let waiter = state.waiter
-            state.waiter = nil
-            state.isRaised = waiter == nil
+        let woken = lock.withLock {
+            defer { waiter = nil }
+            isRaised = waiter == nil
             return waiter
         }
-        waiter?.resume()
+        woken?.resume()
     }
 
     /// Returns once raised or cancelled; for one task at a time.
     func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isOver = state.withLock { state in
-                    if state.isRaised || Task.isCancelled {
-                        state.isRaised = false
+                let isOver = lock.withLock {
+                    if isRaised || Task.isCancelled {
+                        isRaised = false
                         return true
                     }
-                    state.waiter = continuation
+                    waiter = continuation
                     return false
                 }
                 if isOver { continuation.resume() }
             }
         } onCancel: {
-            let waiter = state.withLock { state in
-                defer { state.waiter = nil }
-                return state.waiter
+            let woken = lock.withLock {
+                defer { waiter = nil }
+                return waiter
             }
-            waiter?.resume()
+            woken?.resume()
         }
     }
 }

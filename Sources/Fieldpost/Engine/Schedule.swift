@@ -9,26 +9,48 @@ package struct Schedule {
 
     /// The request worked: no reason to wait.
     func succeeded() throws {
-        try db.connection.run("UPDATE fieldpost_lease SET failures = 0, next_run_at = 0, last_error = NULL WHERE failures > 0 OR last_error IS NOT NULL")
+        try db.connection.run(
+            """
+            UPDATE fieldpost_lease SET failures = 0, next_run_at = 0, last_error = NULL
+            WHERE failures > 0 OR next_run_at > 0 OR last_error IS NOT NULL
+            """
+        )
+    }
+
+    /// The request worked, and the server asks for calm before the next run.
+    func calm(seconds: Int, now: Timestamp) throws {
+        let delay = Int64(seconds) * 1_000
+        try db.connection.run(
+            "UPDATE fieldpost_lease SET next_run_at = ?, run_delay = ?",
+            .integer(now.milliseconds + delay),
+            .integer(delay)
+        )
     }
 
     /// The request failed: wait longer than last time, and at least as long as the server asks.
     func failed(
-        _ backoff: Backoff, atLeast seconds: Int? = nil, now: Timestamp, random: inout some RandomNumberGenerator
+        _ backoff: Backoff,
+        atLeast seconds: Int? = nil,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
     ) throws {
         let failures = Int(try db.connection.scalar("SELECT failures FROM fieldpost_lease")?.integer ?? 0) + 1
         let asked = Int64(seconds ?? 0) * 1_000
         let delay = max(asked, backoff.delay(failures: failures, using: &random))
         try db.connection.run(
-            "UPDATE fieldpost_lease SET failures = ?, next_run_at = ?, run_delay = ?", .integer(Int64(failures)),
-            .integer(now.milliseconds + delay), .integer(delay))
+            "UPDATE fieldpost_lease SET failures = ?, next_run_at = ?, run_delay = ?",
+            .integer(Int64(failures)),
+            .integer(now.milliseconds + delay),
+            .integer(delay)
+        )
     }
 
     /// Forgets the delay: the network changed, the app came to the foreground, or a person asked.
     package func reset() throws {
         try db.connection.run("UPDATE fieldpost_lease SET failures = 0, next_run_at = 0")
         try db.connection.run(
-            "UPDATE fieldpost_outbox SET state = 0, next_attempt_at = NULL WHERE state = 1")
+            "UPDATE fieldpost_outbox SET state = 0, next_attempt_at = NULL WHERE state = 1"
+        )
     }
 
     /// When the next run is due, in milliseconds since 1970; 0 for at once.
@@ -39,10 +61,16 @@ package struct Schedule {
         return min(row[0].integer ?? 0, now.milliseconds + (row[1].integer ?? 0))
     }
 
-    /// Keeps why the last run ended.
+    /// Keeps why the last run ended, where that says something about the work: another process sending, or a run that
+    /// was stopped, does not.
     func note(_ end: SyncRun.End) throws {
+        if end == .leaseHeld || end == .stopped { return }
         let error: Value = end == .done ? .null : .text(end.json.text)
-        try db.connection.run("UPDATE fieldpost_lease SET last_error = ? WHERE last_error IS NOT ?", error, error)
+        try db.connection.run(
+            "UPDATE fieldpost_lease SET last_error = ? WHERE last_error IS NOT ?",
+            error,
+            error
+        )
     }
 }
 
@@ -61,6 +89,8 @@ extension SyncRun.End {
             case .serverBehind: ("serverBehind", "the server's schema is older than the app's")
             case .deviceReset: ("deviceReset", "the server knows another history of this device")
             case .leaseHeld: ("leaseHeld", "another process is sending")
+            case .stopped: ("stopped", "the run was stopped")
+            case .storeFailed(let reason): ("storeFailed", reason)
             }
         return ["code": .string(code), "message": .string(message)]
     }

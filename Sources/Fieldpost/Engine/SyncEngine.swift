@@ -19,11 +19,15 @@ public actor SyncEngine {
     private var batchLimit: Int?
     private var isServing = false
     private var callers: [Caller] = []
+    /// Those whom the current run answers.
+    private var served: [Caller] = []
     private var current: (run: Task<SyncReport, Never>, isAskedFor: Bool)?
+    private var lastCaller = 0
     private let alarm = Alarm()
 
     /// Who waits for a run.
     private struct Caller {
+        var number: Int
         /// Whether someone asked for it, rather than a timer.
         var isAskedFor: Bool
         var continuation: CheckedContinuation<SyncReport, Never>
@@ -50,13 +54,26 @@ public actor SyncEngine {
     ///
     /// Any number of calls at once make one run; a call during a run makes one more after it. Every caller is answered
     /// by a run that began after its call.
-    public func sync() async -> SyncReport { await join(isAskedFor: true) }
+    ///
+    /// A caller that is cancelled is answered at once; the run goes on.
+    public func sync() async -> SyncReport {
+        lastCaller += 1
+        let caller = lastCaller
+        return await withTaskCancellationHandler {
+            await join(caller, isAskedFor: true)
+        } onCancel: {
+            // Unstructured, since a handler cannot wait; it ends at once.
+            Task { await self.leave(caller) }
+        }
+    }
 
-    /// Waits for a run that begins after this call. Runs asked for and runs by the timer never overlap: each would take
-    /// the lease from the other.
-    private func join(isAskedFor: Bool) async -> SyncReport {
+    /// Waits for a run that begins after this call.
+    ///
+    /// Runs asked for and runs by the timer never overlap: each would take the lease from the other.
+    private func join(_ caller: Int, isAskedFor: Bool) async -> SyncReport {
         await withCheckedContinuation { continuation in
-            callers.append(Caller(isAskedFor: isAskedFor, continuation: continuation))
+            if Task.isCancelled { return continuation.resume(returning: SyncReport(end: .stopped)) }
+            callers.append(Caller(number: caller, isAskedFor: isAskedFor, continuation: continuation))
             if !isServing {
                 isServing = true
                 // Unstructured, since a run serves every caller and outlives the first one's cancellation.
@@ -67,8 +84,7 @@ public actor SyncEngine {
 
     private func serveCallers() async {
         while !callers.isEmpty {
-            let served = callers
-            callers = []
+            (served, callers) = (callers, [])
             let isAskedFor = served.contains(where: \.isAskedFor)
             // A task of its own, so that it can be cancelled alone.
             let run = Task { await self.runOnce(ignoringBackoff: isAskedFor) }
@@ -76,25 +92,41 @@ public actor SyncEngine {
             let report = await run.value
             current = nil
             for caller in served { caller.continuation.resume(returning: report) }
+            served = []
         }
         isServing = false
     }
 
-    /// Ends a run that only the timer wanted.
-    private func abandon() {
-        if let current, !current.isAskedFor { current.run.cancel() }
+    private func leave(_ number: Int) {
+        let leaving = (callers + served).filter { $0.number == number }
+        callers.removeAll { $0.number == number }
+        served.removeAll { $0.number == number }
+        for caller in leaving { caller.continuation.resume(returning: SyncReport(end: .stopped)) }
     }
 
-    /// Runs sync whenever there is a reason to, until cancelled: at the start, after ``poke()``, and when a delay is over.
+    /// Ends the run of a timer that was cancelled; one that someone asked for goes on without it.
+    private func abandon(_ number: Int) {
+        if let current, !current.isAskedFor, served.contains(where: { $0.number == number }) {
+            current.run.cancel()
+        } else {
+            leave(number)
+        }
+    }
+
+    /// Runs sync whenever there is a reason to, until cancelled.
+    ///
+    /// Reasons are the start, ``poke()``, and a delay that is over.
     public func run() async throws {
         while !Task.isCancelled {
-            _ = await withTaskCancellationHandler {
-                await join(isAskedFor: false)
+            lastCaller += 1
+            let caller = lastCaller
+            let report = await withTaskCancellationHandler {
+                await join(caller, isAskedFor: false)
             } onCancel: {
                 // Unstructured, since a handler cannot wait; it ends at once.
-                Task { await self.abandon() }
+                Task { await self.abandon(caller) }
             }
-            await pause(atMost: try await nextPause())
+            await pause(atMost: try await nextPause(after: report.end))
         }
         try Task.checkCancellation()
     }
@@ -104,13 +136,15 @@ public actor SyncEngine {
 
     /// The longest time between two runs when nothing is known to be waiting.
     private static let idleMilliseconds: Int64 = 300_000
+    /// The time between two looks at a lease that another process holds.
+    private static let leasePollMilliseconds: Int64 = 2_000
 
-    private func nextPause() async throws -> Duration {
+    private func nextPause(after end: SyncRun.End) async throws -> Duration {
         let due = try await store.writer.perform { db, now, _ in
             let run = try Schedule(db).due(now: now)
             let operation = try PushPlan.nextDue(db) ?? Int64.max
             let next = run > now.milliseconds ? run : min(operation, now.milliseconds + Self.idleMilliseconds)
-            return max(0, next - now.milliseconds)
+            return max(end == .leaseHeld ? Self.leasePollMilliseconds : 0, next - now.milliseconds)
         }
         return .milliseconds(min(due, Self.idleMilliseconds))
     }
@@ -138,14 +172,20 @@ public actor SyncEngine {
     private func performRun(ignoringBackoff: Bool) async throws -> SyncReport {
         let (owner, settings, batchLimit) = (owner, settings, batchLimit)
         let isAlive = store.environment.isOwnerAlive
-        let started = try await store.writer.perform { db, now, _ -> (SyncRun, String)? in
-            if ignoringBackoff { try Schedule(db).reset() } else if try Schedule(db).due(now: now) > now.milliseconds { return nil }
-            guard let lease = try Lease.acquire(db, owner: owner, now: now, isAlive: isAlive) else { return nil }
-            return (SyncRun(lease: lease, settings: settings, batchLimit: batchLimit), try db.deviceID())
+        let started = try await store.writer.perform {
+            db,
+            now,
+            _ -> (run: SyncRun?, otherwise: SyncRun.End) in
+            if ignoringBackoff {
+                try Schedule(db).reset()
+            } else if try Schedule(db).due(now: now) > now.milliseconds {
+                return (nil, .busy("the next run is not due yet"))
+            }
+            let lease = try Lease.acquire(db, owner: owner, now: now, isAlive: isAlive)
+            return (lease.map { SyncRun(lease: $0, settings: settings, batchLimit: batchLimit) }, .leaseHeld)
         }
-        guard let (started, device) = started else { return SyncReport(end: .leaseHeld) }
-        var run = started
-        var refresh = false
+        guard var run = started.run else { return SyncReport(end: started.otherwise) }
+        var fresh: String?
         while true {
             let step = try await advance(run)
             run = step.run
@@ -154,62 +194,84 @@ public actor SyncEngine {
                 self.batchLimit = run.workingBatch
                 return SyncReport(run: run)
             case .refreshToken:
-                refresh = true
-                let fresh = try? await token(true)
-                run = try await report(run) { run, db, now, _ in try run.refreshed(fresh != nil, db, now: now) }
+                fresh = try? await token(true)
+                let worked = fresh != nil
+                run = try await report(run) { run, db, now, _ in try run.refreshed(worked, db, now: now) }
             case .push(let batch):
-                run = try await push(batch, run, device, refresh: &refresh)
+                run = try await push(batch, run, await context(step.device, token: fresh))
             case .pull(let cursor):
-                run = try await pull(cursor, run, device, refresh: &refresh)
+                run = try await pull(cursor, run, await context(step.device, token: fresh))
             }
         }
     }
 
-    private func push(_ batch: PushBatch, _ run: SyncRun, _ device: String, refresh: inout Bool) async throws -> SyncRun {
-        let context = await context(device)
-        let started = store.environment.now()
+    private func push(_ batch: PushBatch, _ run: SyncRun, _ context: RequestContext) async throws -> SyncRun {
         let answer: Result<PushResponse, ExchangeFailure>
         do throws(ExchangeFailure) {
             answer = .success(try await transport.push(OutgoingPush(body: batch.body), context))
         } catch {
             answer = .failure(error)
         }
-        return try await report(run) { run, db, now, random in
+        return try await report(run, answer) { run, db, now, random in
             try run.pushed(
-                answer, batch, elapsed: now.milliseconds - started.milliseconds, db, now: now, random: &random)
+                answer,
+                batch,
+                elapsed: now.milliseconds - context.now.milliseconds,
+                db,
+                now: now,
+                random: &random
+            )
         }
     }
 
-    private func pull(_ cursor: String?, _ run: SyncRun, _ device: String, refresh: inout Bool) async throws -> SyncRun {
-        let context = await context(device)
+    private func pull(_ cursor: String?, _ run: SyncRun, _ context: RequestContext) async throws -> SyncRun {
         let answer: Result<PullPage, ExchangeFailure>
         do throws(ExchangeFailure) {
             answer = .success(try await transport.pull(cursor: cursor, context))
         } catch {
             answer = .failure(error)
         }
-        return try await report(run) { run, db, now, random in
+        return try await report(run, answer) { run, db, now, random in
             try run.pulled(answer, askedWith: cursor, db, now: now, random: &random)
         }
     }
 
-    private func context(_ device: String) async -> RequestContext {
-        RequestContext(
-            token: try? await token(false), device: device, schema: store.schema.version, now: store.environment.now(),
-            nonce: store.environment.randomBits())
+    private func context(_ device: String, token fresh: String?) async -> RequestContext {
+        var known = fresh
+        if known == nil { known = try? await token(false) }
+        return RequestContext(
+            token: known,
+            device: device,
+            schema: store.schema.version,
+            now: store.environment.now(),
+            nonce: store.environment.randomBits()
+        )
     }
 
     private struct Step: Sendable {
         var run: SyncRun
         var need: SyncRun.Need
+        var device: String
     }
 
     private func advance(_ run: SyncRun) async throws -> Step {
-        try await store.writer.perform { db, now, _ in
+        let isStopped = Task.isCancelled
+        return try await store.writer.perform { db, now, _ in
             var run = run
+            if isStopped, run.end == nil { try run.stopped(db, now: now) }
             let need = try run.next(db, now: now)
-            return Step(run: run, need: need)
+            return Step(run: run, need: need, device: try db.deviceID())
         }
+    }
+
+    /// Reports an answer, but for a failure that is only the cancellation of this task.
+    private func report<Answer: Sendable>(
+        _ run: SyncRun,
+        _ answer: Result<Answer, ExchangeFailure>,
+        _ body: @Sendable (inout SyncRun, LocalDatabase, Timestamp, inout EnvironmentRandom) throws -> Void
+    ) async throws -> SyncRun {
+        if case .failure = answer, Task.isCancelled { return run }
+        return try await report(run, body)
     }
 
     private func report(

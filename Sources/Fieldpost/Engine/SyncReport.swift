@@ -32,6 +32,6 @@ public struct SyncReport: Equatable, Sendable {
 
     /// The local file failed during the run.
     init(failure: any Error) {
-        self.init(end: .busy("the local store failed: \(failure)"))
+        self.init(end: .storeFailed("the local store failed: \(failure)"))
     }
 }

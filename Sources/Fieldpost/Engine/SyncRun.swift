@@ -40,6 +40,10 @@ package struct SyncRun: Sendable {
         case deviceReset
         /// Another process is sending.
         case leaseHeld
+        /// The run was cancelled; that is no failure.
+        case stopped
+        /// The local file failed.
+        case storeFailed(String)
     }
 
     /// How a run behaves.
@@ -60,6 +64,9 @@ package struct SyncRun: Sendable {
     private var batchLimit: Int
     private var hasRefreshed = false
     private var hasResynced = false
+    private var hasNewIdentity = false
+    private var hasFailedAlone = false
+    private var calmSeconds: Int?
     private var wantsToken = false
 
     /// What the run has done so far.
@@ -108,21 +115,37 @@ package struct SyncRun: Sendable {
 
     /// Takes in what came of a push; `elapsed` is in milliseconds.
     package mutating func pushed(
-        _ answer: Result<PushResponse, ExchangeFailure>, _ batch: PushBatch, elapsed: Int64, _ db: LocalDatabase,
-        now: Timestamp, random: inout some RandomNumberGenerator
+        _ answer: Result<PushResponse, ExchangeFailure>,
+        _ batch: PushBatch,
+        elapsed: Int64,
+        _ db: LocalDatabase,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
     ) throws {
         do {
             switch answer {
             case .success(let response):
                 let summary = try PushOutcome.apply(
-                    db, lease: lease, batch: batch, results: response.results, now: now, backoff: settings.backoff,
-                    random: &random)
+                    db,
+                    lease: lease,
+                    batch: batch,
+                    results: response.results,
+                    now: now,
+                    backoff: settings.backoff,
+                    random: &random
+                )
                 pushed = pushed + summary
                 if summary == PushOutcome.Summary() {
                     // Results that name none of our operations would be asked for again and again.
-                    try fail(.unreachable("the answer names none of the operations sent"), db, now: now, random: &random)
+                    try fail(
+                        .unreachable("the answer names none of the operations sent"),
+                        db,
+                        now: now,
+                        random: &random
+                    )
                     return
                 }
+                calmSeconds = response.calmSeconds ?? calmSeconds
                 try Schedule(db).succeeded()
                 if elapsed <= settings.quickMilliseconds {
                     batchLimit = min(batchLimit * 2, WireLimits.operationsPerPush)
@@ -136,26 +159,54 @@ package struct SyncRun: Sendable {
     }
 
     private mutating func failed(
-        _ failure: ExchangeFailure, _ batch: PushBatch, _ db: LocalDatabase, now: Timestamp,
+        _ failure: ExchangeFailure,
+        _ batch: PushBatch,
+        _ db: LocalDatabase,
+        now: Timestamp,
         random: inout some RandomNumberGenerator
     ) throws {
         let isAlone = batch.groupCount == 1
         switch failure {
         case .tooLarge where isAlone:
-            pushed = pushed + (try PushOutcome.reject(
-                db, lease: lease, batch: batch, code: "too_large", message: "the server refuses a change of this size",
-                now: now))
+            pushed =
+                pushed
+                + (try PushOutcome.reject(
+                    db,
+                    lease: lease,
+                    batch: batch,
+                    code: "too_large",
+                    message: "the server refuses a change of this size",
+                    now: now
+                ))
         case .invalid(let problem) where isAlone:
-            pushed = pushed + (try PushOutcome.reject(
-                db, lease: lease, batch: batch, code: problem.code, message: problem.detail, now: now))
+            pushed =
+                pushed
+                + (try PushOutcome.reject(
+                    db,
+                    lease: lease,
+                    batch: batch,
+                    code: problem.code,
+                    message: problem.detail,
+                    now: now
+                ))
         case .tooLarge, .invalid:
             // Half as much finds the group at fault, and lets the others through.
             batchLimit = max(1, batch.entries.count / 2)
         case .serverError(let status) where isAlone:
-            pushed = pushed + (try PushOutcome.countAttempt(
-                db, lease: lease, batch: batch, reason: "the server failed with status \(status)", now: now,
-                backoff: settings.backoff, random: &random))
-            try fail(failure, db, now: now, random: &random)
+            pushed =
+                pushed
+                + (try PushOutcome.countAttempt(
+                    db,
+                    lease: lease,
+                    batch: batch,
+                    reason: "the server failed with status \(status)",
+                    now: now,
+                    backoff: settings.backoff,
+                    random: &random
+                ))
+            // One group that makes the server fail must not keep the others from going; a second says it is the server.
+            if hasFailedAlone { try fail(failure, db, now: now, random: &random) }
+            hasFailedAlone = true
         case .unreachable, .serverError:
             batchLimit = max(1, batch.entries.count / 2)
             try fail(failure, db, now: now, random: &random)
@@ -166,7 +217,10 @@ package struct SyncRun: Sendable {
 
     /// Takes in what came of a pull that was asked with `cursor`.
     package mutating func pulled(
-        _ answer: Result<PullPage, ExchangeFailure>, askedWith cursor: String?, _ db: LocalDatabase, now: Timestamp,
+        _ answer: Result<PullPage, ExchangeFailure>,
+        askedWith cursor: String?,
+        _ db: LocalDatabase,
+        now: Timestamp,
         random: inout some RandomNumberGenerator
     ) throws {
         switch answer {
@@ -178,10 +232,16 @@ package struct SyncRun: Sendable {
         case .success(let page):
             // A page that leads nowhere would be asked for for ever.
             if page.more, page.cursor == cursor {
-                try fail(.unreachable("the server's page does not move the cursor"), db, now: now, random: &random)
+                try fail(
+                    .unreachable("the server's page does not move the cursor"),
+                    db,
+                    now: now,
+                    random: &random
+                )
                 return
             }
             guard let summary = try PullApply.page(db, page, askedWith: cursor, now: now) else { return }
+            calmSeconds = page.calmSeconds ?? calmSeconds
             pulled.pulled += summary.pulled
             pulled.settled += summary.settled
             pulled.parked += summary.parked
@@ -198,8 +258,16 @@ package struct SyncRun: Sendable {
         if !worked { _ = try finish(.needsSignIn, db, now: now) }
     }
 
+    /// Ends the run because its task was cancelled: what was on the wire stays in doubt, and nothing counts as a failure.
+    package mutating func stopped(_ db: LocalDatabase, now: Timestamp) throws {
+        _ = try finish(.stopped, db, now: now)
+    }
+
     private mutating func fail(
-        _ failure: ExchangeFailure, _ db: LocalDatabase, now: Timestamp, random: inout some RandomNumberGenerator
+        _ failure: ExchangeFailure,
+        _ db: LocalDatabase,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
     ) throws {
         let schedule = Schedule(db)
         switch failure {
@@ -212,6 +280,10 @@ package struct SyncRun: Sendable {
         case .misconfigured(let reason): _ = try finish(.misconfigured(reason), db, now: now)
         case .needsUpgrade: _ = try finish(.needsUpgrade, db, now: now)
         case .serverBehind: _ = try finish(.serverBehind, db, now: now)
+        case .deviceReset where !hasNewIdentity:
+            // A restored or cloned file: a new name, under which the same operations go again.
+            hasNewIdentity = true
+            try db.setMeta("device", .text(UUIDText.version7(at: now, using: &random)))
         case .deviceReset: _ = try finish(.deviceReset, db, now: now)
         case .unreachable(let reason):
             try schedule.failed(settings.backoff, now: now, random: &random)
@@ -235,6 +307,7 @@ package struct SyncRun: Sendable {
         self.end = end
         phase = .finished
         try Schedule(db).note(end)
+        if end == .done, let calmSeconds { try Schedule(db).calm(seconds: calmSeconds, now: now) }
         try lease.release(db)
         return .finish
     }

@@ -19,14 +19,17 @@ struct RowState {
 
     func known() throws -> Known {
         let statement = try db.connection.statement(
-            "SELECT version, base, deleted FROM fieldpost_rows WHERE tbl = ? AND row = ?")
+            "SELECT version, base, deleted FROM fieldpost_rows WHERE tbl = ? AND row = ?"
+        )
         try statement.bind([.text(table.name), .text(row)])
         defer { statement.reset() }
         guard try statement.step() else { return Known() }
         let base = statement.isNull(1) ? nil : try JSON(text: statement.text(1)).object
         return Known(
-            version: statement.value(0).integer, base: base.map { LocalJSON.wire($0, table) },
-            isDeleted: statement.integer(2) != 0)
+            version: statement.value(0).integer,
+            base: base.map { LocalJSON.wire($0, table) },
+            isDeleted: statement.integer(2) != 0
+        )
     }
 
     /// Takes in a state of the row from the server and shows it under what is still unsettled.
@@ -36,8 +39,28 @@ struct RowState {
     ///   - pending: the unsettled operations on it.
     /// - Returns: whether the app sees a difference.
     func take(_ serverRow: JSONObject?, version: Int64, pending: [Operation]) throws -> Bool {
+        // Shown first: a state that the app's schema refuses must not count as known.
+        let isChanged = try show(Merge.replay(base: serverRow, operations: pending, table: table))
         try store(version: version, base: pending.isEmpty ? nil : serverRow, isDeleted: serverRow == nil)
-        return try show(Merge.replay(base: serverRow, operations: pending, table: table))
+        return isChanged
+    }
+
+    /// What became of a state that the server gave.
+    enum Taken { case changed, unchanged, parked }
+
+    /// As ``take(_:version:pending:)``, but a state that the app's schema refuses is set aside with its reason, so that
+    /// one bad row stops neither a page nor an answer.
+    func takeOrPark(_ serverRow: JSONObject?, version: Int64, pending: [Operation]) throws -> Taken {
+        let reason: String
+        do {
+            return try take(serverRow, version: version, pending: pending) ? .changed : .unchanged
+        } catch let error as ColumnTypeError {
+            reason = error.message
+        } catch let error as StoreError where error.code == .constraint || error.code == .aborted {
+            reason = error.detail ?? "a constraint of the app's schema refuses it"
+        }
+        try Parked(db).add(table: table.name, row: row, version: version, set: serverRow, reason: reason)
+        return .parked
     }
 
     /// Writes what the server last said; `base` only while edits are unsettled.
@@ -46,7 +69,8 @@ struct RowState {
             """
             INSERT INTO fieldpost_rows (tbl, row, version, base, deleted) VALUES (?, ?, ?, ?, ?)
             ON CONFLICT (tbl, row) DO UPDATE SET version = excluded.version, base = excluded.base, deleted = excluded.deleted
-            """)
+            """
+        )
         try statement.bind(1, table.name)
         try statement.bind(2, row)
         try statement.bind(3, version)
@@ -77,7 +101,9 @@ struct RowState {
     private func show(_ wanted: JSONObject?) throws -> Bool {
         guard let wanted else {
             try db.connection.run(
-                "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?", .text(row))
+                "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?",
+                .text(row)
+            )
             return db.connection.changes > 0
         }
         return try RowWriter(db: db, table: table).write(wanted, key: row)
@@ -96,7 +122,8 @@ struct RowWriter {
         let columns = table.columns.filter { $0.name == table.key || row[$0.name] != nil }
         let statement = try db.connection.statement(sql(columns))
         for (index, column) in columns.enumerated() {
-            let value = column.name == table.key ? .text(key) : try column.value(from: row[column.name] ?? .null)
+            let value =
+                column.name == table.key ? .text(key) : try column.value(from: row[column.name] ?? .null)
             try statement.bind(Int32(index + 1), value)
         }
         try statement.run()

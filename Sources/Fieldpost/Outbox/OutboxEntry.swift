@@ -67,6 +67,12 @@ package struct OutboxEntry: Equatable, Sendable {
         wireSeq = statement.integer(17)
     }
 
+    /// Whether the server has settled the operation as refused, so that its id can never be applied.
+    var isRefused: Bool {
+        guard state == .failed else { return false }
+        return error.flatMap { try? JSON(text: $0).object }?["unsettled"]?.bool != true
+    }
+
     private static func ids(_ json: String) -> [OperationID] {
         let array = (try? JSON(text: json))?.array ?? []
         return array.compactMap { $0.string.map { OperationID(stored: $0) } }
@@ -80,8 +86,17 @@ package struct OutboxEntry: Equatable, Sendable {
             parsed.set = LocalJSON.wire(parsed.set, table)
         }
         return Operation(
-            id: id, table: self.table, row: row, action: wireAction, change: parsed, base: base, after: after,
-            seq: wireSeq, schema: schema, at: createdAt)
+            id: id,
+            table: self.table,
+            row: row,
+            action: wireAction,
+            change: parsed,
+            base: base,
+            after: after,
+            seq: wireSeq,
+            schema: schema,
+            at: createdAt
+        )
     }
 
     private var wireAction: Operation.Action {
@@ -97,7 +112,8 @@ extension LocalDatabase {
     /// The entries that `condition` selects, oldest first.
     func entries(where condition: String, _ arguments: Value...) throws -> [OutboxEntry] {
         let statement = try connection.statement(
-            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE \(condition) ORDER BY seq")
+            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE \(condition) ORDER BY seq"
+        )
         try statement.bind(arguments)
         var entries: [OutboxEntry] = []
         while try statement.step() { entries.append(OutboxEntry(statement)) }
@@ -106,6 +122,8 @@ extension LocalDatabase {
 
     /// The unsettled operations on one row, oldest first.
     func operations(on row: String, of table: Table) throws -> [Operation] {
-        try entries(where: "row = ? AND tbl = ?", .text(row), .text(table.name)).map { try $0.operation(table) }
+        try entries(where: "row = ? AND tbl = ?", .text(row), .text(table.name)).map {
+            try $0.operation(table)
+        }
     }
 }

@@ -55,15 +55,21 @@ public struct OutboxItem: Equatable, Sendable {
 
     /// The entry as programs read it.
     public var json: JSONObject {
-        let error: JSON = failure.map {
-            ["code": .string($0.code), "message": .string($0.message), "fields": .array($0.fields.map(JSON.string))]
-        } ?? .null
+        let error: JSON =
+            failure.map {
+                [
+                    "code": .string($0.code), "message": .string($0.message),
+                    "fields": .array($0.fields.map(JSON.string)),
+                ]
+            } ?? .null
         return [
             "operation": .string(operation.text), "group": .integer(group), "seq": .integer(seq),
-            "table": .string(table), "row": .string(row), "action": .string(action), "change": .object(change.json),
+            "table": .string(table), "row": .string(row), "action": .string(action),
+            "change": .object(change.json),
             "state": .string(state.rawValue), "attempts": .integer(Int64(attempts)),
             "created_at": .integer(createdAt.milliseconds), "next_attempt_at": OutboxItem.time(nextAttemptAt),
-            "last_attempt_at": OutboxItem.time(lastAttemptAt), "held_by": heldBy.map { .string($0.text) } ?? .null,
+            "last_attempt_at": OutboxItem.time(lastAttemptAt),
+            "held_by": heldBy.map { .string($0.text) } ?? .null,
             "error": error,
         ]
     }
@@ -93,8 +99,10 @@ extension OutboxItem {
         heldBy = entry.heldBy
         failure = entry.error.flatMap { try? JSON(text: $0).object }.map {
             Failure(
-                code: $0["code"]?.string ?? "", message: $0["message"]?.string ?? "",
-                fields: $0["fields"]?.array?.compactMap(\.string) ?? [])
+                code: $0["code"]?.string ?? "",
+                message: $0["message"]?.string ?? "",
+                fields: $0["fields"]?.array?.compactMap(\.string) ?? []
+            )
         }
     }
 }

@@ -25,7 +25,8 @@ package enum PullApply {
     ///
     /// - Returns: `nil`, with nothing changed, when the stored cursor is no longer the one asked with: another process
     ///   was faster, and its page counts.
-    package static func page(_ db: LocalDatabase, _ page: PullPage, askedWith cursor: String?, now: Timestamp) throws
+    package static func page(_ db: LocalDatabase, _ page: PullPage, askedWith cursor: String?, now: Timestamp)
+        throws
         -> Summary?
     {
         try db.applying {
@@ -36,39 +37,52 @@ package enum PullApply {
             try outcome.settlePulled(page.settled)
             summary.settled = outcome.summary.applied
             for change in page.changes { try apply(change, db, &summary) }
+            for fault in page.unreadable {
+                summary.parked += 1
+                // What it was about cannot be read either; its place in the feed is the only name it has.
+                try Parked(db).add(
+                    table: "",
+                    row: "\(cursor ?? "") \(fault.place)",
+                    version: 0,
+                    set: nil,
+                    reason: fault.message
+                )
+            }
+            try Parked(db).forgetReplaced()
             try db.setMeta("cursor", .text(page.cursor))
-            if !page.more { try db.connection.run("UPDATE fieldpost_lease SET last_sync_at = ?", .integer(now.milliseconds)) }
+            if !page.more {
+                try db.connection.run(
+                    "UPDATE fieldpost_lease SET last_sync_at = ?",
+                    .integer(now.milliseconds)
+                )
+            }
             return summary
         }
     }
 
-    /// Forgets the cursor, so that the next pull starts from the beginning. Rows and unsettled work stay.
+    /// Forgets the cursor, so that the next pull starts from the beginning.
+    ///
+    /// Rows and unsettled work stay.
     package static func restart(_ db: LocalDatabase) throws { try db.setMeta("cursor", .null) }
 
     private static func apply(_ change: PulledChange, _ db: LocalDatabase, _ summary: inout Summary) throws {
         guard let table = db.schema.table(change.table) else {
-            try park(change, "the app's schema has no such table", db, &summary)
-            return
+            summary.parked += 1
+            return try Parked(db).add(
+                table: change.table,
+                row: change.row,
+                version: change.version,
+                set: change.set,
+                reason: "the app's schema has no such table"
+            )
         }
         let state = RowState(db: db, table: table, row: change.row)
         if let version = try state.known().version, change.version <= version { return }
-        do {
-            let pending = try db.operations(on: change.row, of: table)
-            if try state.take(change.set, version: change.version, pending: pending) { summary.pulled += 1 }
-        } catch let error as ColumnTypeError {
-            try park(change, error.message, db, &summary)
-        } catch let error as StoreError where error.code == .constraint || error.code == .aborted {
-            try park(change, error.detail ?? "a constraint of the app's schema refuses it", db, &summary)
+        let pending = try db.operations(on: change.row, of: table)
+        switch try state.takeOrPark(change.set, version: change.version, pending: pending) {
+        case .changed: summary.pulled += 1
+        case .unchanged: break
+        case .parked: summary.parked += 1
         }
-    }
-
-    private static func park(
-        _ change: PulledChange, _ reason: String, _ db: LocalDatabase, _ summary: inout Summary
-    ) throws {
-        summary.parked += 1
-        try db.connection.run(
-            "INSERT OR REPLACE INTO fieldpost_parked (tbl, row, version, change, reason) VALUES (?, ?, ?, ?, ?)",
-            .text(change.table), .text(change.row), .integer(change.version),
-            change.set.map { .text($0.text) } ?? .null, .text(reason))
     }
 }

@@ -22,9 +22,9 @@ public struct Backoff: Equatable, Sendable {
 
     /// The delay after `failures` failures in a row, from 1.
     public func delay(failures: Int, using random: inout some RandomNumberGenerator) -> Int64 {
-        let doublings = max(0, min(failures - 1, 40))
+        let doublings = max(1, min(failures, 41)) - 1
         let (product, overflow) = baseMilliseconds.multipliedReportingOverflow(by: 1 << Int64(doublings))
-        let limit = overflow ? capMilliseconds : min(capMilliseconds, product)
+        let limit = max(0, overflow ? capMilliseconds : min(capMilliseconds, product))
         switch jitter {
         case .full: return Int64.random(in: 0...limit, using: &random)
         case .equal: return Int64.random(in: (limit / 2)...limit, using: &random)

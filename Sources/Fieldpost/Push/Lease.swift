@@ -17,7 +17,10 @@ package struct Lease: Equatable, Sendable {
     /// - Parameter isAlive: whether an owner's process may still run; a dead one's lease is free at once, so that an app
     ///   that was killed and started again goes on without waiting.
     package static func acquire(
-        _ db: LocalDatabase, owner: String, now: Timestamp, isAlive: (String) -> Bool = { _ in true }
+        _ db: LocalDatabase,
+        owner: String,
+        now: Timestamp,
+        isAlive: (String) -> Bool = { _ in true }
     ) throws -> Lease? {
         try db.connection.transaction(.immediate) {
             let row = try db.connection.query("SELECT owner, expires_at, fence FROM fieldpost_lease")[0]
@@ -28,7 +31,10 @@ package struct Lease: Equatable, Sendable {
             let fence = (row[2].integer ?? 0) + 1
             try db.connection.run(
                 "UPDATE fieldpost_lease SET owner = ?, fence = ?, expires_at = ?, on_wire = '[]'",
-                .text(owner), .integer(fence), .integer(now.milliseconds + milliseconds))
+                .text(owner),
+                .integer(fence),
+                .integer(now.milliseconds + milliseconds)
+            )
             return Lease(fence: fence)
         }
     }
@@ -36,7 +42,9 @@ package struct Lease: Equatable, Sendable {
     /// Gives the lease back, unless someone else has it by now.
     package func release(_ db: LocalDatabase) throws {
         try db.connection.run(
-            "UPDATE fieldpost_lease SET owner = NULL, expires_at = 0, on_wire = '[]' WHERE fence = ?", .integer(fence))
+            "UPDATE fieldpost_lease SET owner = NULL, expires_at = 0, on_wire = '[]' WHERE fence = ?",
+            .integer(fence)
+        )
     }
 
     /// Whether this owner still holds it; to be asked inside the transaction that relies on it.
@@ -49,11 +57,29 @@ package struct Lease: Equatable, Sendable {
         let list = JSON.array(seqs.map(JSON.integer)).text()
         try db.connection.run(
             "UPDATE fieldpost_lease SET on_wire = ?, sent_upto = max(sent_upto, ?), expires_at = ? WHERE fence = ?",
-            .text(list), .integer(seqs.last ?? 0), .integer(now.milliseconds + Self.milliseconds), .integer(fence))
+            .text(list),
+            .integer(seqs.last ?? 0),
+            .integer(now.milliseconds + Self.milliseconds),
+            .integer(fence)
+        )
     }
 
     /// Notes that nothing is on the wire any more.
     func wireIsClear(_ db: LocalDatabase) throws {
         try db.connection.run("UPDATE fieldpost_lease SET on_wire = '[]' WHERE fence = ?", .integer(fence))
+    }
+
+    /// The places in the request that is out, as JSON.
+    ///
+    /// Empty once the owner is gone: what a killed process has left in the row is on no wire.
+    static func onWire(_ context: TransactionContext) throws -> String {
+        let row = try context.connection.query("SELECT on_wire, owner, expires_at FROM fieldpost_lease")[0]
+        let left = (row[2].integer ?? 0) - context.now.milliseconds
+        guard let owner = row[1].text, (1...milliseconds).contains(left),
+            context.environment.isOwnerAlive(owner)
+        else {
+            return "[]"
+        }
+        return row[0].text ?? "[]"
     }
 }

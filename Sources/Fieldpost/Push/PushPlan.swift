@@ -32,13 +32,16 @@ package enum PushPlan {
     /// Groups go in order of their place. One that depends on work that cannot go now is passed over, and what depends
     /// on it too; the first group goes whatever its size, since a group is never split.
     /// - Throws: ``LeaseLost`` when another owner has taken over.
-    package static func next(_ db: LocalDatabase, lease: Lease, limits: Limits, now: Timestamp) throws -> PushBatch? {
+    package static func next(_ db: LocalDatabase, lease: Lease, limits: Limits, now: Timestamp) throws
+        -> PushBatch?
+    {
         try db.connection.transaction(.immediate) {
             guard try lease.isCurrent(db) else { throw LeaseLost() }
             try wakeWaiting(db, now: now)
             var batch = try Collector(db, limits: limits)
             let statement = try db.connection.statement(
-                "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE state = 0 ORDER BY seq")
+                "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE state = 0 ORDER BY seq"
+            )
             defer { statement.reset() }
             while try statement.step() {
                 if try !batch.add(OutboxEntry(statement)) { break }
@@ -54,10 +57,18 @@ package enum PushPlan {
 
     /// Makes waiting operations whose time has come ready again.
     private static func wakeWaiting(_ db: LocalDatabase, now: Timestamp) throws {
-        // A due time beyond the cap was set by a clock that has been set back since.
+        // A clock that was set back since: what was judged in the future waits its delay from now on, not for the day.
         try db.connection.run(
-            "UPDATE fieldpost_outbox SET state = 0 WHERE state = 1 AND (next_attempt_at <= ? OR next_attempt_at > ?)",
-            .integer(now.milliseconds), .integer(now.milliseconds + Backoff().capMilliseconds))
+            """
+            UPDATE fieldpost_outbox SET next_attempt_at = ?1 + next_attempt_at - last_attempt_at, last_attempt_at = ?1
+            WHERE state = 1 AND last_attempt_at > ?1
+            """,
+            .integer(now.milliseconds)
+        )
+        try db.connection.run(
+            "UPDATE fieldpost_outbox SET state = 0 WHERE state = 1 AND next_attempt_at <= ?",
+            .integer(now.milliseconds)
+        )
     }
 
     /// When the earliest waiting operation is due, in milliseconds since 1970.
@@ -97,7 +108,9 @@ private struct Collector {
         for (group, by) in held {
             try db.connection.run(
                 "UPDATE fieldpost_outbox SET state = 2, held_by = ? WHERE ifnull(grp, seq) = ? AND state = 0",
-                .text(by.text), .integer(group))
+                .text(by.text),
+                .integer(group)
+            )
         }
     }
 
@@ -128,7 +141,9 @@ private struct Collector {
         if taken.count >= limits.operations || bytes >= limits.bytes { isFull = true }
     }
 
-    /// The request's JSON. A captured change is spliced in as it was stored, but for blobs.
+    /// The request's JSON.
+    ///
+    /// A captured change is spliced in as it was stored, but for blobs.
     func body() -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(bytes + 64)
@@ -150,7 +165,9 @@ private struct Collector {
 
 extension OutboxEntry {
     fileprivate func writeWire(to out: inout [UInt8], table: Table?) {
-        if let table, table.columns.contains(where: { $0.type == .blob }), let operation = try? operation(table) {
+        if let table, table.columns.contains(where: { $0.type == .blob }),
+            let operation = try? operation(table)
+        {
             operation.write(to: &out)
             return
         }

@@ -78,10 +78,13 @@ public struct SyncStatus: Equatable, Sendable {
 
     /// The status as programs read it.
     public var json: JSONObject {
-        let error: JSON = lastError.map { ["code": .string($0.code), "message": .string($0.message)] } ?? .null
+        let error: JSON =
+            lastError.map { ["code": .string($0.code), "message": .string($0.message)] } ?? .null
         return [
-            "state": .string(state.rawValue), "local": .integer(Int64(local)), "pending": .integer(Int64(pending)),
-            "inFlight": .integer(Int64(inFlight)), "held": .integer(Int64(held)), "failed": .integer(Int64(failed)),
+            "state": .string(state.rawValue), "local": .integer(Int64(local)),
+            "pending": .integer(Int64(pending)),
+            "inFlight": .integer(Int64(inFlight)), "held": .integer(Int64(held)),
+            "failed": .integer(Int64(failed)),
             "conflicts": .integer(Int64(conflicts)), "sentence": .string(sentence),
             "last_sync_ms": lastSync.map { .integer($0.milliseconds) } ?? .null, "last_error": error,
         ]
@@ -106,22 +109,31 @@ public enum RowStatus: String, Sendable, CaseIterable {
 
 /// Reads statuses from the tables: the one truth, right at every moment.
 struct StatusReader {
-    let connection: Connection
+    private let connection: Connection
+    private let context: TransactionContext
+
+    init(_ context: TransactionContext) {
+        connection = context.connection
+        self.context = context
+    }
 
     func status() throws -> SyncStatus {
         var status = SyncStatus()
-        let lease = try connection.query(
-            "SELECT last_sync_at, last_error, json_array_length(on_wire), on_wire FROM fieldpost_lease")[0]
+        let lease = try connection.query("SELECT last_sync_at, last_error FROM fieldpost_lease")[0]
         let onWire =
             try connection.scalar(
-                "SELECT count(*) FROM fieldpost_outbox WHERE state = 0 AND seq IN (SELECT value FROM json_each(?))", lease[3])?
+                "SELECT count(*) FROM fieldpost_outbox WHERE state = 0 AND seq IN (SELECT value FROM json_each(?))",
+                .text(try Lease.onWire(context))
+            )?
             .integer ?? 0
         let ready = try count("state = 0") + count("state = 1") - Int(onWire)
         if try isSignedIn() { status.pending = ready } else { status.local = ready }
         status.inFlight = Int(onWire)
         status.held = try count("state >= 2 AND state = 2")
         status.failed = try count("state >= 2 AND state = 3")
-        status.conflicts = Int(try connection.scalar("SELECT count(*) FROM fieldpost_conflicts")?.integer ?? 0)
+        status.conflicts = Int(
+            try connection.scalar("SELECT count(*) FROM fieldpost_conflicts")?.integer ?? 0
+        )
         status.lastSync = lease[0].integer.map { Timestamp(milliseconds: $0) }
         if let error = try lease[1].text.flatMap({ try JSON(text: $0).object }) {
             status.lastError = (error["code"]?.string ?? "", error["message"]?.string ?? "")
@@ -150,13 +162,19 @@ struct StatusReader {
     func status(of row: String, table: Table) throws -> RowStatus {
         let states = try connection.query(
             """
-            SELECT state, seq IN (SELECT value FROM json_each((SELECT on_wire FROM fieldpost_lease)))
-            FROM fieldpost_outbox WHERE row = ? AND tbl = ?
-            """, .text(row), .text(table.name))
+            SELECT state, seq IN (SELECT value FROM json_each(?)) FROM fieldpost_outbox WHERE row = ? AND tbl = ?
+            """,
+            .text(try Lease.onWire(context)),
+            .text(row),
+            .text(table.name)
+        )
         if states.contains(where: { ($0[0].integer ?? 0) >= 2 }) { return .failed }
         if states.contains(where: { $0[1] == .integer(1) }) { return .inFlight }
         if !states.isEmpty { return try isSignedIn() ? .pending : .local }
-        let exists = try connection.scalar("SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?", .text(row))
+        let exists = try connection.scalar(
+            "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?",
+            .text(row)
+        )
         guard exists != nil else {
             throw FieldpostError(.rowMissing, "\(table.name) has no row with this key.")
         }

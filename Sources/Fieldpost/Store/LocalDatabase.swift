@@ -28,7 +28,10 @@ package final class LocalDatabase {
     /// - Throws: ``FieldpostError/Code/newerFormat`` for a file from a newer app, which is left untouched;
     ///   ``SchemaError``; `StoreError`.
     package init(
-        path: String, schema: Schema, options: Options = Options(), now: Timestamp,
+        path: String,
+        schema: Schema,
+        options: Options = Options(),
+        now: Timestamp,
         random: inout some RandomNumberGenerator
     ) throws {
         try schema.validate()
@@ -63,7 +66,11 @@ package final class LocalDatabase {
         if value.isNull {
             try connection.run("DELETE FROM fieldpost_meta WHERE key = ?", .text(key))
         } else {
-            try connection.run("INSERT OR REPLACE INTO fieldpost_meta (key, value) VALUES (?, ?)", .text(key), value)
+            try connection.run(
+                "INSERT OR REPLACE INTO fieldpost_meta (key, value) VALUES (?, ?)",
+                .text(key),
+                value
+            )
         }
     }
 
@@ -115,7 +122,9 @@ extension LocalDatabase {
         let first = try nextSequence()
         try connection.run(
             "UPDATE fieldpost_session SET applying = 0, grp = ?, at = ?, trusted = 1 WHERE id = 1",
-            .integer(first), .integer(now.milliseconds))
+            .integer(first),
+            .integer(now.milliseconds)
+        )
         return first
     }
 
@@ -127,30 +136,39 @@ extension LocalDatabase {
     }
 
     private func nextSequence() throws(StoreError) -> Int64 {
-        (try connection.scalar("SELECT seq FROM sqlite_sequence WHERE name = 'fieldpost_outbox'")?.integer ?? 0) + 1
+        (try connection.scalar("SELECT seq FROM sqlite_sequence WHERE name = 'fieldpost_outbox'")?.integer
+            ?? 0) + 1
     }
 
     private func checkLimits(_ first: Int64, _ count: Int64) throws {
         let bytes = try connection.scalar(
-            "SELECT total(length(CAST(change AS BLOB))) FROM fieldpost_outbox WHERE seq >= ?", .integer(first))
+            "SELECT total(length(CAST(change AS BLOB))) FROM fieldpost_outbox WHERE seq >= ?",
+            .integer(first)
+        )
         if case .real(let bytes)? = bytes,
             count > Self.operationsPerTransaction || bytes > Double(Self.bytesPerTransaction)
         {
             throw FieldpostError(
                 .transactionTooLarge,
-                "One transaction may make \(Self.operationsPerTransaction) operations and 4 MiB of changes; split it.")
+                "One transaction may make \(Self.operationsPerTransaction) operations and 4 MiB of changes; split it."
+            )
         }
         // The span of seqs is an upper bound that costs nothing; only beyond it are rows counted.
         let oldest = try connection.scalar("SELECT min(seq) FROM fieldpost_outbox")?.integer ?? first
         if first + count - oldest > Int64(options.outboxLimit),
-            try connection.scalar("SELECT count(*) FROM fieldpost_outbox")?.integer ?? 0 > Int64(options.outboxLimit)
+            try connection.scalar("SELECT count(*) FROM fieldpost_outbox")?.integer ?? 0
+                > Int64(options.outboxLimit)
         {
-            throw FieldpostError(.outboxFull, "The outbox holds \(options.outboxLimit) operations; sync before writing more.")
+            throw FieldpostError(
+                .outboxFull,
+                "The outbox holds \(options.outboxLimit) operations; sync before writing more."
+            )
         }
     }
 
-    /// Runs `body` as one transaction of the engine: nothing it writes is captured, and no foreign key acts, since a
-    /// cascade must never run silently. Rows that the server has accepted may come before their parents.
+    /// Runs `body` as one transaction of the engine: nothing it writes is captured, and no foreign key acts.
+    ///
+    /// A cascade must never run silently, and rows that the server has accepted may come before their parents.
     package func applying<Result>(_ body: () throws -> Result) throws -> Result {
         try connection.run("PRAGMA foreign_keys = OFF")
         defer { try? connection.run("PRAGMA foreign_keys = ON") }

@@ -20,7 +20,8 @@ struct LocalMigration {
             throw FieldpostError(
                 .newerFormat,
                 "The file was written by a newer version (schema \(version), format \(format)); update the app. "
-                    + "Nothing was changed.")
+                    + "Nothing was changed."
+            )
         }
     }
 
@@ -33,14 +34,15 @@ struct LocalMigration {
         try connection.transaction(.immediate) {
             if try !exists("fieldpost_meta") {
                 try connection.execute(LocalTables.script)
-                try connection.execute(SharedTriggers.script)
                 try setMeta("format", .integer(LocalTables.format))
                 try setMeta("device", .text(identity))
             }
             var missed = try triggers.tablesWithout(of: storedSchema())
             try connection.run("UPDATE fieldpost_session SET applying = 1")
             if try migrateTables() { missed = Set(schema.tables.map(\.name)) }
-            try connection.run("UPDATE fieldpost_session SET applying = 0, grp = NULL, at = NULL, trusted = 0")
+            try connection.run(
+                "UPDATE fieldpost_session SET applying = 0, grp = NULL, at = NULL, trusted = 0"
+            )
             try triggers.rebuild(adopting: missed)
             try setMeta("schema", .text(schema.json.text()))
             try setMeta("schema_version", .integer(Int64(schema.version)))
@@ -79,7 +81,8 @@ struct LocalMigration {
     }
 
     private func exists(_ table: String) throws(StoreError) -> Bool {
-        try connection.scalar("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", .text(table)) != nil
+        try connection.scalar("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", .text(table))
+            != nil
     }
 
     private func meta(_ key: String) throws(StoreError) -> Value? {
@@ -87,7 +90,11 @@ struct LocalMigration {
     }
 
     private func setMeta(_ key: String, _ value: Value) throws(StoreError) {
-        try connection.run("INSERT OR REPLACE INTO fieldpost_meta (key, value) VALUES (?, ?)", .text(key), value)
+        try connection.run(
+            "INSERT OR REPLACE INTO fieldpost_meta (key, value) VALUES (?, ?)",
+            .text(key),
+            value
+        )
     }
 
     // MARK: Tables
@@ -115,18 +122,25 @@ struct LocalMigration {
     }
 
     private func addMissingColumns(_ table: Table, _ ddl: TableDDL) throws {
-        let found = Set(try connection.query("SELECT name FROM pragma_table_info(?)", .text(table.name)).compactMap { $0[0].text })
+        let found = Set(
+            try connection.query("SELECT name FROM pragma_table_info(?)", .text(table.name)).compactMap {
+                $0[0].text
+            }
+        )
         for column in table.columns where !found.contains(column.name) {
             guard column.isOptional || column.defaultValue != nil else {
                 throw SchemaError(problems: [
                     .init(
-                        table: table.name, column: column.name,
+                        table: table.name,
+                        column: column.name,
                         message: "the file has no such column, and old rows would have no value for it",
-                        remedy: "give it a default, make it optional, or add it in a migration's sql")
+                        remedy: "give it a default, make it optional, or add it in a migration's sql"
+                    )
                 ])
             }
             try connection.execute(
-                "ALTER TABLE \(quoted(table.name)) ADD COLUMN \(ddl.columnSQL(column, schema: schema))")
+                "ALTER TABLE \(quoted(table.name)) ADD COLUMN \(ddl.columnSQL(column, schema: schema))"
+            )
         }
     }
 }

@@ -1,7 +1,8 @@
 /// The tables that Fieldpost keeps in the app's own database file.
 ///
-/// Plain rowid tables without constraints where a trigger writes: the conflict clause of the app's own statement
-/// (`OR IGNORE`, `OR REPLACE`) also rules the statements inside a trigger, and must find nothing to ignore there.
+/// Plain rowid tables without constraints where a trigger writes: the conflict clause of the app's own
+/// statement (`OR IGNORE`, `OR REPLACE`) also rules the statements inside a trigger, and must find nothing to
+/// ignore there.
 enum LocalTables {
     /// The layout written here; a file with a higher one is refused.
     static let format: Int64 = 1
@@ -46,8 +47,9 @@ enum LocalTables {
           PRIMARY KEY (tbl, row)
         ) WITHOUT ROWID;
 
-        -- Rows that a statement is about to put another in the place of, which tells no trigger: noted before, by the
-        -- key of the row that comes. Notes of statements that replaced nothing stay until the next transaction.
+        -- Rows that a statement is about to put another in the place of, which tells no trigger: noted
+        -- before, by the key of the row that comes. Notes of statements that replaced nothing stay until the
+        -- next transaction.
         CREATE TABLE fieldpost_replaced (
           tbl TEXT, new_row TEXT, row TEXT, image TEXT, PRIMARY KEY (tbl, new_row, row)
         ) WITHOUT ROWID;
@@ -55,6 +57,7 @@ enum LocalTables {
 
         -- Rows that another row ceased to refer to by the operation seq: their delete waits for it.
         CREATE TABLE fieldpost_released (row TEXT, tbl TEXT, seq INTEGER, PRIMARY KEY (row, tbl, seq)) WITHOUT ROWID;
+        CREATE INDEX fieldpost_released_seq ON fieldpost_released (seq);
 
         -- Always empty: what goes in is taken by their triggers; see SharedTriggers.
         CREATE TABLE fieldpost_doubtful_text (place TEXT, value TEXT);

@@ -4,7 +4,7 @@ internal import FieldpostSQLite
 extension Store {
     /// Where the user's data stands now.
     public func status() async throws -> SyncStatus {
-        try await read { try StatusReader(connection: $0.context.connection).status() }
+        try await read { try StatusReader($0.context).status() }
     }
 
     /// Where one row stands now.
@@ -14,7 +14,7 @@ extension Store {
         guard let table = schema.table(table) else {
             throw FieldpostError(.unknownTable, "There is no table \(table).")
         }
-        return try await read { try StatusReader(connection: $0.context.connection).status(of: row, table: table) }
+        return try await read { try StatusReader($0.context).status(of: row, table: table) }
     }
 
     /// The unsettled operations, oldest first, at most `limit`.
@@ -25,19 +25,12 @@ extension Store {
     public func outbox(
         _ state: OutboxItem.State? = nil, after seq: Int64 = 0, limit: Int = 1_000
     ) async throws -> [OutboxItem] {
-        let schema = schema
-        return try await read { transaction in
-            try OutboxReader(connection: transaction.context.connection, schema: schema)
-                .items(state, after: seq, limit: limit)
-        }
+        try await read { try OutboxReader($0.context).items(state, after: seq, limit: limit) }
     }
 
     /// One unsettled operation; `nil` when there is none with this id.
     public func outboxItem(_ operation: OperationID) async throws -> OutboxItem? {
-        let schema = schema
-        return try await read { transaction in
-            try OutboxReader(connection: transaction.context.connection, schema: schema).item(operation)
-        }
+        try await read { try OutboxReader($0.context).item(operation) }
     }
 
     /// The edits that lost and wait to be settled, oldest first.
@@ -77,10 +70,15 @@ extension Store {
 
     /// Gives a failed or unsent operation up, with its group, and takes its changes back from the rows.
     ///
-    /// - Throws: ``FieldpostError/Code/hasDependants``, naming them, when others depend on it.
+    /// - Parameter dependants: whether the operations that depend on it go too.
+    /// - Returns: the ids of all operations given up.
+    /// - Throws: ``FieldpostError/Code/hasDependants``, naming them, when others depend on it and may not go;
+    ///   ``FieldpostError/Code/wrongState`` while the server may have it.
     @discardableResult
-    public func discard(_ operation: OperationID) async throws -> [OperationID] {
-        try await writer.perform { db, now, _ in try Repair(db).discard(operation, now: now) }
+    public func discard(_ operation: OperationID, dependants: Bool = false) async throws -> [OperationID] {
+        try await writer.perform { db, now, _ in
+            try Repair(db).discard(operation, dependants: dependants, now: now)
+        }
     }
 
     /// Binds the file to an account at its first sign-in.
@@ -103,8 +101,15 @@ extension Store {
 
 /// Reads the outbox for people.
 struct OutboxReader {
-    let connection: Connection
-    let schema: Schema
+    private let connection: Connection
+    private let schema: Schema
+    private let context: TransactionContext
+
+    init(_ context: TransactionContext) {
+        connection = context.connection
+        schema = context.schema
+        self.context = context
+    }
 
     func item(_ operation: OperationID) throws -> OutboxItem? {
         let onWire = try onWire()
@@ -115,8 +120,8 @@ struct OutboxReader {
     }
 
     private func onWire() throws -> Set<Int64> {
-        let sql = "SELECT value FROM json_each((SELECT on_wire FROM fieldpost_lease))"
-        return Set(try connection.query(sql).compactMap { $0[0].integer })
+        let rows = try connection.query("SELECT value FROM json_each(?)", .text(try Lease.onWire(context)))
+        return Set(rows.compactMap { $0[0].integer })
     }
 
     private func item(_ entry: OutboxEntry, _ onWire: Set<Int64>) -> OutboxItem {

@@ -33,12 +33,14 @@ public final class Store: Sendable {
     package let environment: Environment
     package let writer: StoreWriter
     private let readers: ReaderPool
+    private let records: RecordRegistry
 
     private init(path: String, schema: Schema, configuration: Configuration, writer: StoreWriter) {
         self.path = path
         self.schema = schema
         self.writer = writer
         environment = configuration.environment
+        records = writer.records
         readers = ReaderPool(path: path, limit: configuration.readers)
     }
 
@@ -49,7 +51,7 @@ public final class Store: Sendable {
     public static func open(
         at path: String, schema: Schema, configuration: Configuration = Configuration()
     ) async throws -> Store {
-        let writer = StoreWriter(environment: configuration.environment)
+        let writer = StoreWriter(schema: schema, environment: configuration.environment)
         try await writer.open(path: path, schema: schema, configuration: configuration)
         return Store(path: path, schema: schema, configuration: configuration, writer: writer)
     }
@@ -62,13 +64,16 @@ public final class Store: Sendable {
     public static func open(
         at path: String, configuration: Configuration = Configuration()
     ) async throws -> Store {
-        let schema = try await StoreWriter(environment: configuration.environment).storedSchema(path: path)
+        let schema = try await StoreWriter(
+            schema: Schema(version: 1, tables: []), environment: configuration.environment
+        ).storedSchema(path: path)
         return try await open(at: path, schema: schema, configuration: configuration)
     }
 
     /// Runs `body` as one transaction, which commits if and only if `body` returns.
     ///
     /// Its changes become one group: the server applies all of them or none.
+    @discardableResult
     public func write<Result: Sendable>(
         _ body: @Sendable (borrowing WriteTransaction) throws -> Result
     ) async throws -> Result {
@@ -79,10 +84,11 @@ public final class Store: Sendable {
     public func read<Result: Sendable>(
         _ body: @Sendable (borrowing ReadTransaction) throws -> Result
     ) async throws -> Result {
-        let (schema, environment) = (schema, environment)
+        let (schema, environment, records) = (schema, environment, records)
         return try await readers.read { connection in
             let context = TransactionContext(
-                connection: connection, schema: schema, database: nil, now: environment.now(), environment: environment)
+                connection: connection, schema: schema, database: nil, now: environment.now(), environment: environment,
+                records: records)
             return try body(ReadTransaction(context: context))
         }
     }
@@ -104,7 +110,12 @@ package actor StoreWriter {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init(environment: Environment) { self.environment = environment }
+    nonisolated let records: RecordRegistry
+
+    init(schema: Schema, environment: Environment) {
+        self.environment = environment
+        records = RecordRegistry(schema: schema)
+    }
 
     func open(path: String, schema: Schema, configuration: Store.Configuration) throws {
         var options = LocalDatabase.Options()
@@ -133,7 +144,7 @@ package actor StoreWriter {
         let now = environment.now()
         let context = TransactionContext(
             connection: database.connection, schema: database.schema, database: database, now: now,
-            environment: environment)
+            environment: environment, records: records)
         return try database.write(at: now) { try body(WriteTransaction(context: context)) }
     }
 

@@ -17,8 +17,13 @@ public final class TransactionContext {
     let database: LocalDatabase?
     let now: Timestamp
     let environment: Environment
+    let records: RecordRegistry
 
-    init(connection: Connection, schema: Schema, database: LocalDatabase?, now: Timestamp, environment: Environment) {
+    init(
+        connection: Connection, schema: Schema, database: LocalDatabase?, now: Timestamp, environment: Environment,
+        records: RecordRegistry
+    ) {
+        self.records = records
         self.connection = connection
         self.schema = schema
         self.database = database
@@ -30,11 +35,17 @@ public final class TransactionContext {
 /// A read transaction.
 public struct ReadTransaction: ReadingTransaction, ~Copyable {
     public let context: TransactionContext
+
+    // Inlined into a closure that is specialized, it crashes the optimizer of Swift 6.3.
+    @inline(never) init(context: TransactionContext) { self.context = context }
 }
 
 /// A write transaction: its changes and their operations commit together, or not at all.
 public struct WriteTransaction: ReadingTransaction, ~Copyable {
     public let context: TransactionContext
+
+    // Inlined into a closure that is specialized, it crashes the optimizer of Swift 6.3.
+    @inline(never) init(context: TransactionContext) { self.context = context }
 }
 
 /// One row of a query: its values by column name, in the order selected.
@@ -54,6 +65,7 @@ extension ReadingTransaction where Self: ~Copyable {
     /// The rows of a query; `?` in `sql` stand for `arguments`, which are always bound.
     ///
     /// - Throws: ``FieldpostError/Code/notReadOnly`` for SQL that would write; `StoreError` for faulty SQL.
+    @_disfavoredOverload
     public func query(_ sql: String, _ arguments: [Value] = []) throws -> [QueryRow] {
         guard try context.connection.isReadOnly(sql) else {
             throw FieldpostError(.notReadOnly, "A query may not write; use execute in a write transaction.")
@@ -73,6 +85,7 @@ extension WriteTransaction {
     ///
     /// - Returns: how many rows all the statements changed, without those of triggers.
     /// - Throws: ``FieldpostError`` for what a constraint refuses; `StoreError` for faulty SQL.
+    @_disfavoredOverload
     @discardableResult
     public func execute(_ sql: String, _ arguments: [Value] = []) throws -> Int {
         try SQLGuard.check(sql)

@@ -12,7 +12,10 @@ public struct HTTPAnswer: Equatable, Sendable {
     /// An answer of the given parts; names of `headers` are lowered.
     public init(status: Int, headers: [String: String] = [:], body: [UInt8] = []) {
         self.status = status
-        self.headers = Dictionary(headers.map { ($0.key.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
+        self.headers = Dictionary(
+            headers.map { ($0.key.lowercased(), $0.value) },
+            uniquingKeysWith: { first, _ in first }
+        )
         self.body = body
     }
 }
@@ -24,7 +27,11 @@ public enum AnswerTable {
     /// The answer to a push.
     public static func push(_ answer: HTTPAnswer, now: Timestamp) throws(ExchangeFailure) -> PushResponse {
         try check(answer, now: now)
-        do { return try PushResponse(bytes: answer.body) } catch {
+        do {
+            var response = try PushResponse(bytes: answer.body)
+            response.calmSeconds = calm(answer)
+            return response
+        } catch {
             throw .unreachable("the answer to the push is malformed: \(error)")
         }
     }
@@ -32,7 +39,11 @@ public enum AnswerTable {
     /// The answer to a pull.
     public static func pull(_ answer: HTTPAnswer, now: Timestamp) throws(ExchangeFailure) -> PullPage {
         try check(answer, now: now)
-        do { return try PullPage(bytes: answer.body) } catch {
+        do {
+            var page = try PullPage(bytes: answer.body)
+            page.calmSeconds = calm(answer)
+            return page
+        } catch {
             throw .unreachable("the page is malformed: \(error)")
         }
     }
@@ -43,7 +54,9 @@ public enum AnswerTable {
     }
 
     /// Seconds the server asks to be left in peace after a success.
-    public static func calm(_ answer: HTTPAnswer) -> Int? { answer.headers["backoff"].flatMap { Int($0) } }
+    public static func calm(_ answer: HTTPAnswer) -> Int? {
+        answer.headers["backoff"].flatMap(RetryAfter.whole)
+    }
 
     /// Returns for an answer of 200 that a Fieldpost server gave.
     private static func check(_ answer: HTTPAnswer, now: Timestamp) throws(ExchangeFailure) {
@@ -55,7 +68,8 @@ public enum AnswerTable {
         case 413: throw .tooLarge
         case 404 where version != nil || !isHTML, 405 where version != nil || !isHTML:
             throw .misconfigured("the server has no such endpoint (\(answer.status)); correct its address")
-        case 300..<400: throw .unreachable("the request was redirected (\(answer.status)): a portal or a wrong address")
+        case 300..<400:
+            throw .unreachable("the request was redirected (\(answer.status)): a portal or a wrong address")
         default: break
         }
         guard let version else {
@@ -75,7 +89,8 @@ public enum AnswerTable {
         case 409 where code == "server-behind": return .serverBehind
         case 409: return .inProgress
         case 410: return .resyncRequired
-        case 400..<500: return .invalid(problem ?? Problem("refused", status: answer.status, detail: "no reason given"))
+        case 400..<500:
+            return .invalid(problem ?? Problem("refused", status: answer.status, detail: "no reason given"))
         case 500...: return .serverError(answer.status)
         default: return .unreachable("an answer with status \(answer.status) means nothing here")
         }

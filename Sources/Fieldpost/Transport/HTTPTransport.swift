@@ -37,7 +37,10 @@ public final class HTTPTransport: Transport {
 
     deinit { loader.invalidate() }
 
-    public func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure) -> PushResponse {
+    /// Sends operations to `POST /v1/push`.
+    public func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure)
+        -> PushResponse
+    {
         var request = request("v1/push", [], context)
         request.httpMethod = "POST"
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
@@ -50,26 +53,41 @@ public final class HTTPTransport: Transport {
         return try AnswerTable.push(try await loader.load(request), now: context.now)
     }
 
+    /// Asks `GET /v1/pull` for a page.
     public func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
-        var query = [URLQueryItem(name: "limit", value: "\(settings.pageLimit)")]
-        if let cursor { query.append(URLQueryItem(name: "cursor", value: cursor)) }
-        return try AnswerTable.pull(try await loader.load(request("v1/pull", query, context)), now: context.now)
+        var query = [("limit", "\(settings.pageLimit)")]
+        if let cursor { query.append(("cursor", cursor)) }
+        return try AnswerTable.pull(
+            try await loader.load(request("v1/pull", query, context)),
+            now: context.now
+        )
     }
 
+    /// Asks `GET /v1/probe`, without the token.
     public func probe(_ context: RequestContext) async -> Bool {
         let nonce = String(context.nonce, radix: 16)
         var anonymous = context
         anonymous.token = nil
-        let request = request("v1/probe", [URLQueryItem(name: "nonce", value: nonce)], anonymous)
+        let request = request("v1/probe", [("nonce", nonce)], anonymous)
         guard let answer = try? await loader.load(request) else { return false }
         return AnswerTable.probe(answer, nonce: nonce)
     }
 
-    private func request(_ path: String, _ query: [URLQueryItem], _ context: RequestContext) -> URLRequest {
+    private func request(_ path: String, _ query: [(String, String)], _ context: RequestContext) -> URLRequest
+    {
         var url = base.appending(path: path)
-        if !query.isEmpty { url.append(queryItems: query) }
+        if !query.isEmpty { url.append(queryItems: query.map { URLQueryItem(name: $0, value: $1) }) }
+        // Foundation leaves a `+` as it is, which servers read as a space: a cursor is opaque and may hold one.
+        if var parts = URLComponents(url: url, resolvingAgainstBaseURL: false),
+            let text = parts.percentEncodedQuery
+        {
+            parts.percentEncodedQuery = text.replacingOccurrences(of: "+", with: "%2B")
+            url = parts.url ?? url
+        }
         var request = URLRequest(url: url)
-        if let token = context.token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        if let token = context.token {
+            request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization")
+        }
         request.setValue(context.device, forHTTPHeaderField: "Fieldpost-Device")
         request.setValue("\(context.schema)", forHTTPHeaderField: "Fieldpost-Schema")
         request.setValue("\(WireLimits.protocolVersion)", forHTTPHeaderField: "Fieldpost-Protocol")

@@ -50,8 +50,8 @@ final class Loader: NSObject, Sendable {
         }
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                exchange.wait(continuation)
-                task.resume()
+                // One that was cancelled by now is never sent.
+                if exchange.wait(continuation) { task.resume() }
             }
         } onCancel: {
             exchange.finish(.failure(.unreachable("the request was cancelled")))
@@ -90,18 +90,22 @@ private final class Exchange: @unchecked Sendable {
 
     func takeBody() -> [UInt8] { lock.withLock { body } }
 
-    func wait(_ continuation: CheckedContinuation<Result<HTTPAnswer, ExchangeFailure>, Never>) {
+    /// Answers `continuation` once there is a result; `false` when there is one already.
+    func wait(_ continuation: CheckedContinuation<Result<HTTPAnswer, ExchangeFailure>, Never>) -> Bool {
         let early = lock.withLock {
             if result == nil { self.continuation = continuation }
             return result
         }
         if let early { continuation.resume(returning: early) }
+        return early == nil
     }
 
     /// The first result counts.
     func finish(_ result: Result<HTTPAnswer, ExchangeFailure>) {
         let waiting = lock.withLock {
-            guard self.result == nil else { return CheckedContinuation<Result<HTTPAnswer, ExchangeFailure>, Never>?.none }
+            guard self.result == nil else {
+                return CheckedContinuation<Result<HTTPAnswer, ExchangeFailure>, Never>?.none
+            }
             self.result = result
             defer { continuation = nil }
             return continuation
@@ -118,24 +122,53 @@ private final class Exchanges: NSObject, URLSessionDataDelegate, @unchecked Send
 
     func add(_ exchange: Exchange, _ task: Int) { lock.withLock { byTask[task] = exchange } }
     func remove(_ task: Int) { lock.withLock { byTask[task] = nil } }
-    private func exchange(_ task: URLSessionTask) -> Exchange? { lock.withLock { byTask[task.taskIdentifier] } }
+    private func exchange(_ task: URLSessionTask) -> Exchange? {
+        lock.withLock { byTask[task.taskIdentifier] }
+    }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         exchange(dataTask)?.append(data)
     }
 
     func urlSession(
-        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        _ session: URLSession,
+        task: URLSessionTask,
+        didSendBodyData bytesSent: Int64,
+        totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
         exchange(task)?.progressed()
     }
 
     func urlSession(
-        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
-        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+        _ session: URLSession,
+        task: URLSessionTask,
+        willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         completionHandler(nil)
+    }
+
+    // No password is ever offered: a 401 is an answer like any other.
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        let passwords = [
+            NSURLAuthenticationMethodDefault, NSURLAuthenticationMethodHTTPBasic,
+            NSURLAuthenticationMethodHTTPDigest,
+        ]
+        guard passwords.contains(challenge.protectionSpace.authenticationMethod) else {
+            return completionHandler(.performDefaultHandling, nil)
+        }
+        // On Linux a refused challenge ends the task as cancelled: the answer is taken from here.
+        if let response = (challenge.failureResponse ?? task.response) as? HTTPURLResponse {
+            exchange(task)?.finish(.success(Self.answer(response, body: [])))
+        }
+        completionHandler(.rejectProtectionSpace, nil)
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
@@ -144,14 +177,17 @@ private final class Exchanges: NSObject, URLSessionDataDelegate, @unchecked Send
             let underlying = (error as NSError).userInfo[NSUnderlyingErrorKey] as? any Error
             exchange.finish(.failure(.unreachable((underlying ?? error).localizedDescription)))
         } else if let response = task.response as? HTTPURLResponse {
-            var headers: [String: String] = [:]
-            for (name, value) in response.allHeaderFields {
-                if let name = name as? String, let value = value as? String { headers[name] = value }
-            }
-            exchange.finish(
-                .success(HTTPAnswer(status: response.statusCode, headers: headers, body: exchange.takeBody())))
+            exchange.finish(.success(Self.answer(response, body: exchange.takeBody())))
         } else {
             exchange.finish(.failure(.unreachable("no HTTP answer")))
         }
+    }
+
+    private static func answer(_ response: HTTPURLResponse, body: [UInt8]) -> HTTPAnswer {
+        var headers: [String: String] = [:]
+        for (name, value) in response.allHeaderFields {
+            if let name = name as? String, let value = value as? String { headers[name] = value }
+        }
+        return HTTPAnswer(status: response.statusCode, headers: headers, body: body)
     }
 }

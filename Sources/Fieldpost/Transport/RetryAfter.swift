@@ -5,9 +5,15 @@ enum RetryAfter {
     /// Seconds from `now`, never negative, at most a day; `nil` for what is neither.
     static func seconds(_ header: String?, now: Timestamp) -> Int? {
         guard let header else { return nil }
-        if let seconds = Int(header) { return seconds < 0 ? nil : min(seconds, day) }
+        if let seconds = whole(header) { return seconds }
         guard let date = date(header) else { return nil }
         return Int(max(0, min(Int64(day), (date - now.milliseconds + 999) / 1_000)))
+    }
+
+    /// A number of seconds in digits, at most a day; `nil` for anything else.
+    static func whole(_ header: String) -> Int? {
+        guard !header.isEmpty, header.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return header.utf8.count > 9 ? day : min(Int(header) ?? day, day)
     }
 
     private static let day = 86_400
@@ -16,9 +22,13 @@ enum RetryAfter {
     private static func date(_ text: String) -> Int64? {
         let parts = text.split(whereSeparator: { $0 == " " || $0 == ":" || $0 == "," })
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        guard parts.count == 8, parts[7] == "GMT", let day = Int64(parts[1]), let year = Int64(parts[3]),
-            let month = months.firstIndex(of: String(parts[2])), let hour = Int64(parts[4]),
-            let minute = Int64(parts[5]), let second = Int64(parts[6])
+        // The ranges keep what a stranger sends from overflowing the arithmetic below.
+        func number(_ index: Int, _ range: ClosedRange<Int64>) -> Int64? {
+            Int64(parts[index]).flatMap { range.contains($0) ? $0 : nil }
+        }
+        guard parts.count == 8, parts[7] == "GMT", let month = months.firstIndex(of: String(parts[2])),
+            let day = number(1, 1...31), let year = number(3, 1_970...9_999), let hour = number(4, 0...23),
+            let minute = number(5, 0...59), let second = number(6, 0...60)
         else { return nil }
         return (days(year, Int64(month + 1), day) * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000
     }

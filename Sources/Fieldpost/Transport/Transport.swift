@@ -1,6 +1,8 @@
 public import FieldpostCore
 
-/// Carries requests to a server. The engine never learns which network library, or which server, it was.
+/// Carries requests to a server.
+///
+/// The engine never learns which network library, or which server, it was.
 ///
 /// A transport throws ``ExchangeFailure`` for everything that is not an answer that counts, and never retries by itself.
 public protocol Transport: Sendable {

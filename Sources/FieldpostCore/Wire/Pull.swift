@@ -44,6 +44,8 @@ public struct PullPage: Equatable, Sendable {
     public var settled: [OperationResult]
     /// The server's clock.
     public var serverTime: Timestamp
+    /// How long the server asks to be left in peace, in seconds: a header, not part of the body.
+    public var calmSeconds: Int?
 
     /// A page of the given parts.
     public init(

@@ -134,6 +134,8 @@ public struct PushResponse: Equatable, Sendable {
     public var results: [OperationResult]
     /// The server's clock.
     public var serverTime: Timestamp
+    /// How long the server asks to be left in peace, in seconds: a header, not part of the body.
+    public var calmSeconds: Int?
 
     /// An answer of `results`.
     public init(results: [OperationResult], serverTime: Timestamp) {

@@ -8,31 +8,41 @@ import Testing
 @Suite struct AdoptionTests {
     private func drop(_ file: CapturedFile, _ table: String) throws {
         for row in try file.stranger.query(
-            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? AND name GLOB 'fieldpost_*'", .text(table))
-        { try file.stranger.execute("DROP TRIGGER \(row[0].text ?? "")") }
+            "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? AND name GLOB 'fieldpost_*'",
+            .text(table)
+        ) { try file.stranger.execute("DROP TRIGGER \(row[0].text ?? "")") }
     }
 
     @Test func `rows nobody recorded become creates, rows that are gone become deletes`() throws {
         let file = try CapturedFile()
         try file.pulled(
             "INSERT INTO teams (id, name) VALUES ('kept', 'x'), ('gone', 'x'), ('parked', 'x')",
-            ("teams", "kept"), ("teams", "gone"), ("teams", "parked"))
-        try file.write("INSERT INTO teams (id, name) VALUES ('made', 'x'), ('stays', 'x')", "DELETE FROM teams WHERE id = 'kept'")
+            ("teams", "kept"),
+            ("teams", "gone"),
+            ("teams", "parked")
+        )
+        try file.write(
+            "INSERT INTO teams (id, name) VALUES ('made', 'x'), ('stays', 'x')",
+            "DELETE FROM teams WHERE id = 'kept'"
+        )
         try drop(file, "teams")
         try file.stranger.execute(
             """
             DELETE FROM teams WHERE id IN ('gone', 'made', 'parked');
             INSERT INTO teams (id, name) VALUES ('new', 'x'), ('kept', 'x');
             INSERT INTO fieldpost_parked (tbl, row, version) VALUES ('teams', 'parked', 8);
-            """)
+            """
+        )
 
         try file.reopen()
 
         #expect(
             try file.outline.sorted() == [
-                "create teams/kept on #3 after #3", "create teams/made", "create teams/new", "create teams/stays",
+                "create teams/kept on #3 after #3", "create teams/made", "create teams/new",
+                "create teams/stays",
                 "delete teams/gone on 7", "delete teams/kept on 7", "delete teams/made on #1 after #1",
-            ])
+            ]
+        )
         try file.reopen()
         #expect(try file.outbox.count == 7)
     }
@@ -41,20 +51,27 @@ import Testing
         let file = try CapturedFile()
         try file.pulled(
             "INSERT INTO teams (id, name) VALUES ('a', 'x'), ('b', 'x'); INSERT INTO members (id, team) VALUES ('m', 'a')",
-            ("teams", "a"), ("teams", "b"), ("members", "m"))
+            ("teams", "a"),
+            ("teams", "b"),
+            ("members", "m")
+        )
 
         try file.stranger.execute(
             """
             CREATE TABLE fresh (id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, lead TEXT, size INTEGER NOT NULL DEFAULT 0) STRICT;
             INSERT INTO fresh SELECT * FROM teams WHERE id <> 'b'; INSERT INTO fresh (id, name) VALUES ('c', 'x');
             DROP TABLE teams; ALTER TABLE fresh RENAME TO teams;
-            """)
+            """
+        )
         try file.write("UPDATE teams SET size = 1 WHERE id = 'a'")
 
         #expect(try file.outline == ["create teams/c", "delete teams/b on 7", "update teams/a on 7"])
     }
 
-    @Test func `a table that the app had before is sent parents first, and what cannot travel is a dead letter`() throws {
+    @Test
+    func `a table that the app had before is sent parents first, and what cannot travel is a dead letter`()
+        throws
+    {
         let file = try CapturedFile(
             before: """
                 CREATE TABLE people (id TEXT PRIMARY KEY NOT NULL, name TEXT, email, likes INTEGER NOT NULL DEFAULT 0,
@@ -62,19 +79,24 @@ import Testing
                 INSERT INTO people (id, name, boss) VALUES ('a', 'x', 'b'), ('b', 'x', 'c'), ('c', 'x', NULL),
                   ('d', CAST(x'ff' AS TEXT), NULL), ('e', 'x', 'e');
                 INSERT INTO people (id, name, score) VALUES ('f', 'x', 9e999);
-                """)
+                """
+        )
 
         #expect(
             try file.outline == [
                 "create people/c", "create people/b after #1", "create people/a after #2", "create people/e",
                 "create people/d", "create people/f",
-            ])
+            ]
+        )
         let failed = try file.stranger.query(
-            "SELECT row, json_extract(error, '$.message') FROM fieldpost_outbox WHERE state = 3 ORDER BY seq")
+            "SELECT row, json_extract(error, '$.message') FROM fieldpost_outbox WHERE state = 3 ORDER BY seq"
+        )
         #expect(
             failed == [
-                ["d", "people.name is not valid UTF-8; encode it"], ["f", "people.score is infinite; store a finite number"],
-            ])
+                ["d", "people.name is not valid UTF-8; encode it"],
+                ["f", "people.score is infinite; store a finite number"],
+            ]
+        )
     }
 
     @Test func `a migration may drop a column, and its changes of rows are found`() throws {
@@ -91,11 +113,13 @@ import Testing
             version: 2,
             migrations: [
                 Migration(
-                    from: 1, to: 2,
+                    from: 1,
+                    to: 2,
                     sql: [
                         "ALTER TABLE things DROP COLUMN extra", "DELETE FROM things WHERE id = 'b'",
                         "UPDATE things SET body = 'filled'", "INSERT INTO things (id) VALUES ('c')",
-                    ])
+                    ]
+                )
             ]
         ) {
             Table("things") {

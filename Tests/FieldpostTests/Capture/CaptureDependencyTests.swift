@@ -19,14 +19,16 @@ import Testing
             INSERT INTO people (id, name) VALUES ('p', 'Zoë'); INSERT INTO teams (id, name, lead) VALUES ('t', 'red', 'p');
             UPDATE teams SET size = 1 WHERE id = 't'; INSERT INTO members (id, team, person) VALUES ('m', 't', 'p'), ('n', 'old', NULL);
             UPDATE members SET rank = 1 WHERE id = 'n'; UPDATE members SET team = 't' WHERE id = 'n';
-            """)
+            """
+        )
 
         #expect(
             try file.outline == [
                 "create people/p", "create teams/t after #1", "update teams/t on #2 after #2",
                 "create members/m after #1,#2", "create members/n", "update members/n on #5 after #5",
                 "update members/n on #6 after #2,#6",
-            ])
+            ]
+        )
     }
 
     @Test func `the base is kept once, before the first unsettled change`() throws {
@@ -39,9 +41,12 @@ import Testing
             try file.outline == [
                 "update teams/t on 7", "update teams/t on #1 after #1", "delete teams/t on #2 after #2",
                 "create teams/t on #3 after #3",
-            ])
+            ]
+        )
         #expect(
-            try file.scalar("SELECT base FROM fieldpost_rows") == .text(#"{"id":"t","name":"red","lead":null,"size":1}"#))
+            try file.scalar("SELECT base FROM fieldpost_rows")
+                == .text(#"{"id":"t","name":"red","lead":null,"size":1}"#)
+        )
     }
 
     @Test func `a delete waits for what made other rows let go of it`() throws {
@@ -49,7 +54,13 @@ import Testing
             """
             INSERT INTO teams (id, name) VALUES ('t', 'red'), ('u', 'blue');
             INSERT INTO members (id, team) VALUES ('a', 't'), ('b', 't'), ('c', 't');
-            """, ("teams", "t"), ("teams", "u"), ("members", "a"), ("members", "b"), ("members", "c"))
+            """,
+            ("teams", "t"),
+            ("teams", "u"),
+            ("members", "a"),
+            ("members", "b"),
+            ("members", "c")
+        )
         try file.write("UPDATE members SET team = 'u' WHERE id = 'a'")
         try file.write("DELETE FROM members WHERE id = 'b'")
         try file.write("DELETE FROM members WHERE id = 'c'")
@@ -61,13 +72,16 @@ import Testing
             try file.outline == [
                 "update members/a on 7", "delete members/b on 7",
                 "delete teams/t on 7 after #1,#2",
-            ])
+            ]
+        )
     }
 
     @Test func `a delete made before its children's goes behind them`() throws {
         try file.pulled(
             "INSERT INTO teams (id, name) VALUES ('t', 'red'); INSERT INTO members (id, team) VALUES ('m', 't')",
-            ("teams", "t"), ("members", "m"))
+            ("teams", "t"),
+            ("members", "m")
+        )
 
         try file.stranger.execute("DELETE FROM teams; DELETE FROM members")
 
@@ -77,7 +91,9 @@ import Testing
     @Test func `a delete that was sent keeps its place`() throws {
         try file.pulled(
             "INSERT INTO teams (id, name) VALUES ('t', 'red'); INSERT INTO members (id, team) VALUES ('m', 't')",
-            ("teams", "t"), ("members", "m"))
+            ("teams", "t"),
+            ("members", "m")
+        )
         try file.stranger.execute("DELETE FROM teams; UPDATE fieldpost_lease SET sent_upto = 1")
 
         try file.stranger.execute("DELETE FROM members")
@@ -85,14 +101,25 @@ import Testing
         #expect(try file.outline == ["delete teams/t on 7", "delete members/m on 7"])
     }
 
-    @Test func `a transaction is a group at the writer's time, a stranger's operations are alone at SQLite's`() throws {
-        try file.write("INSERT INTO teams (id, name) VALUES ('a', 'x'), ('b', 'x')", "UPDATE teams SET size = 1")
+    @Test
+    func `a transaction is a group at the writer's time, a stranger's operations are alone at SQLite's`()
+        throws
+    {
+        try file.write(
+            "INSERT INTO teams (id, name) VALUES ('a', 'x'), ('b', 'x')",
+            "UPDATE teams SET size = 1"
+        )
         try file.stranger.execute("BEGIN; UPDATE teams SET size = 2; COMMIT")
 
         let rows = try file.stranger.query(
-            "SELECT grp, created_at, substr(id, 1, 13), abs(created_at - unixepoch() * 1000) < 5000 FROM fieldpost_outbox ORDER BY seq")
+            "SELECT grp, created_at, substr(id, 1, 13), abs(created_at - unixepoch() * 1000) < 5000 FROM fieldpost_outbox ORDER BY seq"
+        )
         let stamp = Value.text("019ad20f-2800")
-        #expect(rows.prefix(4).allSatisfy { $0[0] == 1 && $0[1] == .integer(CapturedFile.time.milliseconds) && $0[2] == stamp })
+        #expect(
+            rows.prefix(4).allSatisfy {
+                $0[0] == 1 && $0[1] == .integer(CapturedFile.time.milliseconds) && $0[2] == stamp
+            }
+        )
         #expect(rows.dropFirst(4).allSatisfy { $0[0] == .null && $0[3] == 1 })
         #expect(rows.count == 6)
     }
@@ -102,7 +129,8 @@ import Testing
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = [
-            "sqlite3", file.folder.path("a.db"), "INSERT INTO people (id, name, score) VALUES ('p', 'Zoë', 0.1); DELETE FROM people;",
+            "sqlite3", file.folder.path("a.db"),
+            "INSERT INTO people (id, name, score) VALUES ('p', 'Zoë', 0.1); DELETE FROM people;",
         ]
         process.standardInput = FileHandle.nullDevice
         try process.run()
@@ -121,7 +149,10 @@ import Testing
                 if statements == victim { throw .killed }
                 statements += 1
             }
-            _ = try? file.pulled("INSERT INTO teams (id, name) VALUES ('s', 'red'); DELETE FROM teams", ("teams", "s"))
+            _ = try? file.pulled(
+                "INSERT INTO teams (id, name) VALUES ('s', 'red'); DELETE FROM teams",
+                ("teams", "s")
+            )
             file.database.connection.close()
             try file.reopen()
 
@@ -144,9 +175,11 @@ import Testing
         try file.stranger.execute("UPDATE fieldpost_lease SET sent_upto = 1")
 
         for sql in [
-            "UPDATE log SET note = 'z' WHERE id = 'l'", "UPDATE OR IGNORE log SET note = 'z'", "DELETE FROM log WHERE id = 'l'",
+            "UPDATE log SET note = 'z' WHERE id = 'l'", "UPDATE OR IGNORE log SET note = 'z'",
+            "DELETE FROM log WHERE id = 'l'",
             "DELETE FROM log WHERE id = 'sent'", "REPLACE INTO log (id, note) VALUES ('l', 'z')",
-            "REPLACE INTO log (id, note) VALUES ('m', 'x')", "PRAGMA recursive_triggers = ON; REPLACE INTO log (id, note) VALUES ('n', 'x')",
+            "REPLACE INTO log (id, note) VALUES ('m', 'x')",
+            "PRAGMA recursive_triggers = ON; REPLACE INTO log (id, note) VALUES ('n', 'x')",
             "INSERT INTO log (id, note) VALUES ('l', 'x') ON CONFLICT (id) DO UPDATE SET note = 'z'",
         ] {
             #expect(file.refusal { try file.stranger.execute(sql) }?.code == .appendOnly, "\(sql)")

@@ -5,7 +5,8 @@ import Testing
 
 @testable import Fieldpost
 
-/// Random SQL, by Fieldpost and by programs that do not know it, against a replayer that shares no code with it.
+/// Random SQL, by Fieldpost and by programs that do not know it, against a replayer that shares no code with
+/// it.
 @Suite struct CaptureOracleTests {
     @Test(arguments: 0..<8)
     func `the outbox reproduces the tables after random scripts`(_ part: Int) throws {
@@ -13,7 +14,13 @@ import Testing
         let (first, count) = (part * 125, 125)
         try Oracle.makeTemplate(at: folder.path("template.db"))
 
-        let prepared = try Oracle.run("prepare", folder.path("template.db"), folder.url.path, "\(first)", "\(count)")
+        let prepared = try Oracle.run(
+            "prepare",
+            folder.path("template.db"),
+            folder.url.path,
+            "\(first)",
+            "\(count)"
+        )
         try #require(prepared == "")
         for seed in first..<first + count { try Oracle.runThroughFieldpost(folder, seed) }
         let finished = try Oracle.run("finish", folder.url.path, "\(first)", "\(count)")
@@ -23,7 +30,7 @@ import Testing
 
     @Test(arguments: [
         "people_before_insert", "people_after_insert", "people_after_replace", "people_after_update",
-        "people_after_delete", "members_before_update", "teams_after_key_change", "teams_after_key_replace",
+        "people_after_delete", "members_before_update", "teams_after_key_change", "members_after_key_replace",
     ])
     func `the oracle sees that one trigger is missing`(_ trigger: String) throws {
         let folder = try Samples.temporaryFolder()
@@ -79,8 +86,12 @@ enum Oracle {
         var options = LocalDatabase.Options()
         options.synchronous = .off
         return try LocalDatabase(
-            path: path, schema: schema, options: options, now: Timestamp(milliseconds: 1_764_460_800_000),
-            random: &random)
+            path: path,
+            schema: schema,
+            options: options,
+            now: Timestamp(milliseconds: 1_764_460_800_000),
+            random: &random
+        )
     }
 
     /// A file with the indexes and the trigger that an app might add.
@@ -95,7 +106,8 @@ enum Oracle {
             CREATE TRIGGER app_size AFTER INSERT ON teams BEGIN
               UPDATE teams SET size = size + 1 WHERE id = NEW.id AND size < 100;
             END;
-            """)
+            """
+        )
         database.connection.close()
         try open(path).connection.close()
     }

@@ -12,32 +12,38 @@ import Testing
 
     private static let team = #"{"set":{"name":"red","lead":null,"size":0}}"#
 
-    @Test func `an insert is a create of all columns, an update names what changed, a delete nothing`() throws {
+    @Test func `an insert is a create of all columns, an update names what changed, a delete nothing`() throws
+    {
         try file.stranger.execute(
             """
             INSERT INTO teams (id, name) VALUES ('t', 'red');
             UPDATE teams SET name = 'blue', size = 0 WHERE id = 't';
             DELETE FROM teams WHERE id = 't';
-            """)
+            """
+        )
 
         #expect(
             try file.outbox == [
                 "create teams/t \(Self.team)", #"update teams/t {"set":{"name":"blue"}} on #1 after #1"#,
                 "delete teams/t on #2 after #2",
-            ])
+            ]
+        )
     }
 
     @Test func `an update that changes nothing makes no operation`() throws {
         try file.pulled("INSERT INTO teams (id, name) VALUES ('t', 'red')", ("teams", "t"))
 
-        try file.stranger.execute("UPDATE teams SET name = name, size = 0; INSERT OR REPLACE INTO teams (id, name) VALUES ('t', 'red')")
+        try file.stranger.execute(
+            "UPDATE teams SET name = name, size = 0; INSERT OR REPLACE INTO teams (id, name) VALUES ('t', 'red')"
+        )
 
         #expect(try file.outbox == [])
         #expect(try file.scalar("SELECT base FROM fieldpost_rows") == .null)
     }
 
     @Test(arguments: ["", "PRAGMA recursive_triggers = ON;"])
-    func `a replaced row of the same key is recorded once, whatever the triggers' mode`(_ mode: String) throws {
+    func `a replaced row of the same key is recorded once, whatever the triggers' mode`(_ mode: String) throws
+    {
         try file.pulled("INSERT INTO teams (id, name, size) VALUES ('t', 'red', 4)", ("teams", "t"))
 
         try file.stranger.execute("\(mode) REPLACE INTO teams (id, name, size) VALUES ('t', 'red', 5)")
@@ -45,10 +51,15 @@ import Testing
         let expected =
             mode.isEmpty
             ? [#"update teams/t {"set":{"size":5}} on 7"#]
-            : ["delete teams/t on 7", #"create teams/t {"set":{"name":"red","lead":null,"size":5}} on #1 after #1"#]
+            : [
+                "delete teams/t on 7",
+                #"create teams/t {"set":{"name":"red","lead":null,"size":5}} on #1 after #1"#,
+            ]
         #expect(try file.outbox == expected)
         #expect(
-            try file.scalar("SELECT base FROM fieldpost_rows") == .text(#"{"id":"t","name":"red","lead":null,"size":4}"#))
+            try file.scalar("SELECT base FROM fieldpost_rows")
+                == .text(#"{"id":"t","name":"red","lead":null,"size":4}"#)
+        )
     }
 
     @Test(arguments: [
@@ -57,7 +68,11 @@ import Testing
         "CREATE UNIQUE INDEX u ON teams (name) WHERE size = 0",
     ])
     func `a row replaced through another unique index is a delete`(_ index: String) throws {
-        try file.pulled("INSERT INTO teams (id, name) VALUES ('a', 'red'), ('b', 'blue')", ("teams", "a"), ("teams", "b"))
+        try file.pulled(
+            "INSERT INTO teams (id, name) VALUES ('a', 'red'), ('b', 'blue')",
+            ("teams", "a"),
+            ("teams", "b")
+        )
         try file.database.connection.execute(index)
         try file.write("SELECT 1")
 
@@ -68,49 +83,75 @@ import Testing
             try file.outbox == [
                 "create teams/c \(Self.team)", "delete teams/a on 7",
                 #"update teams/c {"set":{"name":"blue"}} on #1 after #1"#, "delete teams/b on 7",
-            ])
+            ]
+        )
         #expect(try file.scalar("SELECT count(*) FROM fieldpost_rows WHERE base IS NULL") == 0)
     }
 
     @Test(arguments: ["OR IGNORE", "OR FAIL", "OR ABORT", "OR ROLLBACK", "OR REPLACE"])
     func `the conflict clause of the statement does not reach the outbox`(_ clause: String) throws {
-        try file.stranger.execute("INSERT \(clause) INTO teams (id, name) VALUES ('t', 'red'); UPDATE \(clause) teams SET size = 1")
+        try file.stranger.execute(
+            "INSERT \(clause) INTO teams (id, name) VALUES ('t', 'red'); UPDATE \(clause) teams SET size = 1"
+        )
 
-        #expect(try file.outbox == ["create teams/t \(Self.team)", #"update teams/t {"set":{"size":1}} on #1 after #1"#])
+        #expect(
+            try file.outbox == [
+                "create teams/t \(Self.team)", #"update teams/t {"set":{"size":1}} on #1 after #1"#,
+            ]
+        )
     }
 
     @Test func `what a conflict clause passes over leaves no operation`() throws {
-        try file.pulled("INSERT INTO teams (id, name) VALUES ('t', 'red'), ('u', 'blue')", ("teams", "t"), ("teams", "u"))
+        try file.pulled(
+            "INSERT INTO teams (id, name) VALUES ('t', 'red'), ('u', 'blue')",
+            ("teams", "t"),
+            ("teams", "u")
+        )
 
         try file.stranger.execute(
             """
             INSERT OR IGNORE INTO teams (id, name) VALUES ('t', 'x');
             INSERT INTO teams (id, name) VALUES ('t', 'x') ON CONFLICT DO NOTHING;
             UPDATE OR IGNORE teams SET id = 't' WHERE id = 'u';
-            """)
+            """
+        )
         #expect(throws: StoreError.self) {
-            try file.stranger.execute("INSERT OR FAIL INTO teams (id, name) VALUES ('v', 'red'), ('t', 'x'), ('w', 'x')")
+            try file.stranger.execute(
+                "INSERT OR FAIL INTO teams (id, name) VALUES ('v', 'red'), ('t', 'x'), ('w', 'x')"
+            )
         }
-        try file.stranger.execute("DELETE FROM teams WHERE id = 't'; INSERT INTO teams (id, name) VALUES ('t', 'red')")
+        try file.stranger.execute(
+            "DELETE FROM teams WHERE id = 't'; INSERT INTO teams (id, name) VALUES ('t', 'red')"
+        )
 
         #expect(
             try file.outbox == [
-                "create teams/v \(Self.team)", "delete teams/t on 7", "create teams/t \(Self.team) on #2 after #2",
-            ])
+                "create teams/v \(Self.team)", "delete teams/t on 7",
+                "create teams/t \(Self.team) on #2 after #2",
+            ]
+        )
     }
 
     @Test func `an upsert is the insert or the update that it did`() throws {
-        let upsert = "INSERT INTO teams (id, name) VALUES ('t', 'red') ON CONFLICT (id) DO UPDATE SET size = size + 1"
+        let upsert =
+            "INSERT INTO teams (id, name) VALUES ('t', 'red') ON CONFLICT (id) DO UPDATE SET size = size + 1"
 
         try file.stranger.execute("\(upsert); \(upsert)")
 
-        #expect(try file.outbox == ["create teams/t \(Self.team)", #"update teams/t {"set":{"size":1}} on #1 after #1"#])
+        #expect(
+            try file.outbox == [
+                "create teams/t \(Self.team)", #"update teams/t {"set":{"size":1}} on #1 after #1"#,
+            ]
+        )
     }
 
     @Test func `a changed key is a create, the children, a delete`() throws {
         try file.pulled(
             "INSERT INTO teams (id, name) VALUES ('t', 'red'); INSERT INTO members (id, team) VALUES ('m', 't'), ('n', 't')",
-            ("teams", "t"), ("members", "m"), ("members", "n"))
+            ("teams", "t"),
+            ("members", "m"),
+            ("members", "n")
+        )
 
         try file.write("UPDATE teams SET id = 'u'", "UPDATE members SET team = 'u' WHERE team = 't'")
 
@@ -118,7 +159,8 @@ import Testing
             try file.outbox == [
                 "create teams/u \(Self.team)", #"update members/m {"set":{"team":"u"}} on 7 after #1"#,
                 #"update members/n {"set":{"team":"u"}} on 7 after #1"#, "delete teams/t on 7",
-            ])
+            ]
+        )
         #expect(try file.scalar("SELECT count(DISTINCT grp) FROM fieldpost_outbox") == 1)
     }
 
@@ -127,15 +169,21 @@ import Testing
             """
             INSERT INTO people (id, name) VALUES ('p', 'Zoë'); INSERT INTO teams (id, name, lead) VALUES ('t', 'red', 'p');
             INSERT INTO members (id, team) VALUES ('m', 't');
-            """, ("people", "p"), ("teams", "t"), ("members", "m"))
+            """,
+            ("people", "p"),
+            ("teams", "t"),
+            ("members", "m")
+        )
 
         try file.write("DELETE FROM people WHERE id = 'p'", "DELETE FROM teams")
 
         #expect(
             try file.outbox == [
-                #"update teams/t {"set":{"lead":null}} on 7"#, "delete people/p on 7", "delete members/m on 7",
+                #"update teams/t {"set":{"lead":null}} on 7"#, "delete people/p on 7",
+                "delete members/m on 7",
                 "delete teams/t on #1 after #1",
-            ])
+            ]
+        )
     }
 
     @Test func `what is rolled back leaves neither row nor operation`() throws {
@@ -144,7 +192,8 @@ import Testing
             BEGIN; INSERT INTO teams (id, name) VALUES ('t', 'red');
             SAVEPOINT s; INSERT INTO teams (id, name) VALUES ('u', 'red'); ROLLBACK TO s; RELEASE s; COMMIT;
             BEGIN; DELETE FROM teams; ROLLBACK;
-            """)
+            """
+        )
         #expect(throws: StoreError.self) {
             try file.database.write(at: CapturedFile.time) {
                 try file.database.connection.execute("DELETE FROM teams")
@@ -158,18 +207,26 @@ import Testing
 
     @Test func `an app's trigger that changes the new row is recorded after the create`() throws {
         try file.database.connection.execute(
-            "CREATE TRIGGER app AFTER INSERT ON teams BEGIN UPDATE teams SET size = 9 WHERE id = NEW.id; END")
+            "CREATE TRIGGER app AFTER INSERT ON teams BEGIN UPDATE teams SET size = 9 WHERE id = NEW.id; END"
+        )
 
         try file.write("INSERT INTO teams (id, name) VALUES ('t', 'red')")
 
-        #expect(try file.outbox == ["create teams/t \(Self.team)", #"update teams/t {"set":{"size":9}} on #1 after #1"#])
+        #expect(
+            try file.outbox == [
+                "create teams/t \(Self.team)", #"update teams/t {"set":{"size":9}} on #1 after #1"#,
+            ]
+        )
     }
 
     @Test func `a change without its outbox row is not made`() throws {
         try file.stranger.execute(
-            "CREATE TRIGGER broken BEFORE INSERT ON fieldpost_outbox BEGIN SELECT RAISE(IGNORE); END")
+            "CREATE TRIGGER broken BEFORE INSERT ON fieldpost_outbox BEGIN SELECT RAISE(IGNORE); END"
+        )
 
-        #expect(throws: StoreError.self) { try file.stranger.execute("INSERT INTO teams (id, name) VALUES ('t', 'red')") }
+        #expect(throws: StoreError.self) {
+            try file.stranger.execute("INSERT INTO teams (id, name) VALUES ('t', 'red')")
+        }
         #expect(throws: StoreError.self) {
             try file.stranger.execute("INSERT OR IGNORE INTO teams (id, name) VALUES ('t', 'red')")
         }
@@ -179,15 +236,20 @@ import Testing
 
     @Test func `counters and sets are recorded as differences`() throws {
         try file.pulled(
-            #"INSERT INTO people (id, name, likes, tags) VALUES ('p', 'x', 5, '["a",1]')"#, ("people", "p"))
+            #"INSERT INTO people (id, name, likes, tags) VALUES ('p', 'x', 5, '["a",1]')"#,
+            ("people", "p")
+        )
 
         try file.stranger.execute(#"UPDATE people SET likes = likes - 7, tags = '["b",1,"1"]'"#)
-        try file.stranger.execute(#"REPLACE INTO people (id, name, likes, tags) VALUES ('p', 'x', 0, '["b"]')"#)
+        try file.stranger.execute(
+            #"REPLACE INTO people (id, name, likes, tags) VALUES ('p', 'x', 0, '["b"]')"#
+        )
 
         #expect(
             try file.outbox == [
                 #"update people/p {"inc":{"likes":-7},"add":{"tags":["b","1"]},"remove":{"tags":["a"]}} on 7"#,
                 #"update people/p {"inc":{"likes":2},"add":{"tags":[]},"remove":{"tags":[1,"1"]}} on #1 after #1"#,
-            ])
+            ]
+        )
     }
 }

@@ -44,7 +44,10 @@ final class CapturedFile {
             try database.connection.execute(sql)
             for row in rows {
                 try database.connection.run(
-                    "INSERT INTO fieldpost_rows (tbl, row, version) VALUES (?, ?, 7)", .text(row.table), .text(row.row))
+                    "INSERT INTO fieldpost_rows (tbl, row, version) VALUES (?, ?, 7)",
+                    .text(row.table),
+                    .text(row.row)
+                )
             }
         }
     }
@@ -57,7 +60,8 @@ final class CapturedFile {
 
     private func lines(changes: Bool) throws -> [String] {
         let rows = try stranger.query(
-            "SELECT id, action, tbl, row, change, base, after FROM fieldpost_outbox ORDER BY seq")
+            "SELECT id, action, tbl, row, change, base, after FROM fieldpost_outbox ORDER BY seq"
+        )
         let ids = rows.compactMap { $0[0].text }
         func number(_ id: String) -> String { ids.firstIndex(of: id).map { "#\($0 + 1)" } ?? id }
         return try rows.map { row in
@@ -65,7 +69,9 @@ final class CapturedFile {
             if changes, let change = row[4].text { line += " \(Self.short(change))" }
             if !row[5].isNull { line += " on \(number(row[5].text ?? "\(row[5].integer ?? 0)"))" }
             let after = try JSON(text: row[6].text ?? "[]").array ?? []
-            if !after.isEmpty { line += " after \(after.compactMap(\.string).map(number).sorted().joined(separator: ","))" }
+            if !after.isEmpty {
+                line += " after \(after.compactMap(\.string).map(number).sorted().joined(separator: ","))"
+            }
             return line
         }
     }
@@ -73,7 +79,9 @@ final class CapturedFile {
     /// A change without its empty parts.
     private static func short(_ change: String) -> String {
         var text = change
-        for part in [#""set":{},"#, #","inc":{}"#, #","add":{}"#, #","remove":{}"#] { text = text.replacing(part, with: "") }
+        for part in [#""set":{},"#, #","inc":{}"#, #","add":{}"#, #","remove":{}"#] {
+            text = text.replacing(part, with: "")
+        }
         return text
     }
 

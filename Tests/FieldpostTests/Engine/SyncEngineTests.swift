@@ -34,13 +34,18 @@ import Testing
             "meta": .null, "tags": [], "likes": 0,
         ]
         let page = PullPage(
-            changes: [PulledChange(table: "notes", row: "t1", version: 5, set: theirs)], cursor: "c5", more: false,
-            serverTime: shop.clock.now)
+            changes: [PulledChange(table: "notes", row: "t1", version: 5, set: theirs)],
+            cursor: "c5",
+            more: false,
+            serverTime: shop.clock.now
+        )
         let transport = ScriptedTransport(
             [.accept, .retry(afterMilliseconds: 60_000)],
             pulls: [
-                .page(PullPage(changes: [], cursor: "c1", more: false, serverTime: shop.clock.now)), .page(page),
-            ])
+                .page(PullPage(changes: [], cursor: "c1", more: false, serverTime: shop.clock.now)),
+                .page(page),
+            ]
+        )
         let engine = shop.engine(transport)
         try await shop.note("t1")
         _ = await engine.sync()
@@ -108,7 +113,9 @@ import Testing
         #expect(try await shop.store.status().state == .allSynced)
     }
 
-    private func call(_ engine: isolated SyncEngine) -> Task<SyncReport, Never> { Task { await engine.sync() } }
+    private func call(_ engine: isolated SyncEngine) -> Task<SyncReport, Never> {
+        Task { await engine.sync() }
+    }
 
     @Test func `a rejected operation is set aside and later ones go through`() async throws {
         let shop = try await Shop()

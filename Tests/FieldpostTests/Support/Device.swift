@@ -22,7 +22,10 @@ final class Device {
     }
 
     private static func open(
-        _ path: String, _ schema: Schema, _ now: Timestamp, _ random: inout SeededRandom
+        _ path: String,
+        _ schema: Schema,
+        _ now: Timestamp,
+        _ random: inout SeededRandom
     ) throws -> LocalDatabase {
         var options = LocalDatabase.Options()
         options.synchronous = .off
@@ -40,15 +43,39 @@ final class Device {
 
     func advance(_ milliseconds: Int64) { now = now.adding(milliseconds: milliseconds) }
 
+    /// Runs `body` in a process that is killed before that many more statements have begun, and opens the file anew.
+    ///
+    /// - Returns: whether it was killed.
+    func killed(after statements: Int, _ body: () throws -> Void) throws -> Bool {
+        var left = statements
+        db.connection.willStep = { _ throws(StoreError) in
+            if left == 0 { throw .killed }
+            left -= 1
+        }
+        do {
+            try body()
+            db.connection.willStep = nil
+            return false
+        } catch let error as StoreError where error.code == .killed {
+            try reopen()
+            return true
+        }
+    }
+
     // MARK: Writing
 
     /// Runs statements as one transaction of the app; the ids of the operations recorded.
     @discardableResult
     func write(_ statements: String...) throws -> [OperationID] {
-        let before = try scalar("SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'fieldpost_outbox'")
+        let before = try scalar(
+            "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'fieldpost_outbox'"
+        )
         try db.write(at: now) { for statement in statements { try db.connection.execute(statement) } }
-        return try db.connection.query("SELECT id FROM fieldpost_outbox WHERE seq > ? ORDER BY seq", before ?? 0)
-            .compactMap { $0[0].text.map { OperationID(stored: $0) } }
+        return try db.connection.query(
+            "SELECT id FROM fieldpost_outbox WHERE seq > ? ORDER BY seq",
+            before ?? 0
+        )
+        .compactMap { $0[0].text.map { OperationID(stored: $0) } }
     }
 
     // MARK: Syncing
@@ -67,12 +94,20 @@ final class Device {
 
     @discardableResult
     func settle(
-        _ batch: PushBatch, backoff: Backoff = Backoff(), _ answer: (Operation) -> OperationResult?
+        _ batch: PushBatch,
+        backoff: Backoff = Backoff(),
+        _ answer: (Operation) -> OperationResult?
     ) throws -> PushOutcome.Summary {
         let operations = try PushRequest(bytes: batch.body).groups.flatMap(\.operations)
         return try PushOutcome.apply(
-            db, lease: lease, batch: batch, results: operations.compactMap(answer), now: now, backoff: backoff,
-            random: &random)
+            db,
+            lease: lease,
+            batch: batch,
+            results: operations.compactMap(answer),
+            now: now,
+            backoff: backoff,
+            random: &random
+        )
     }
 
     @discardableResult
@@ -89,7 +124,11 @@ final class Device {
         var run = SyncRun(lease: lease)
         while true {
             let context = RequestContext(
-                token: MockServer.everyScope, device: try db.deviceID(), schema: schema.version, now: now)
+                token: MockServer.everyScope,
+                device: try db.deviceID(),
+                schema: schema.version,
+                now: now
+            )
             switch try run.next(db, now: now) {
             case .finish:
                 try takeLease()
@@ -118,9 +157,13 @@ final class Device {
     }
 
     /// The title of a note.
-    func title(_ row: String) throws -> String? { try scalar("SELECT title FROM notes WHERE id = ?", .text(row))?.text }
+    func title(_ row: String) throws -> String? {
+        try scalar("SELECT title FROM notes WHERE id = ?", .text(row))?.text
+    }
 
-    func entry(_ id: OperationID) throws -> OutboxEntry? { try db.entries(where: "id = ?", .text(id.text)).first }
+    func entry(_ id: OperationID) throws -> OutboxEntry? {
+        try db.entries(where: "id = ?", .text(id.text)).first
+    }
 
     /// Every unsettled operation: its place's state by id, in order.
     func states() throws -> [OutboxEntry.State] { try db.entries(where: "1").map(\.state) }

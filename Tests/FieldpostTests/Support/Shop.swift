@@ -22,7 +22,9 @@ final class Shop: Sendable {
         try await store.signIn(account: "ayu")
     }
 
-    func engine(_ transport: any Transport, token: @escaping SyncEngine.TokenSource = { _ in "*" }) -> SyncEngine {
+    func engine(_ transport: any Transport, token: @escaping SyncEngine.TokenSource = { _ in "*" })
+        -> SyncEngine
+    {
         SyncEngine(store: store, transport: transport, token: token)
     }
 
