@@ -23,7 +23,9 @@ let package = Package(
         .target(name: "FieldpostGzip", dependencies: ["CFieldpostZlib"]),
         .target(
             name: "FieldpostCrypto",
-            dependencies: [.target(name: "CFieldpostCrypto", condition: .when(platforms: [.linux, .android]))]
+            dependencies: [
+                .target(name: "CFieldpostCrypto", condition: .when(platforms: [.linux, .android]))
+            ]
         ),
 
         .target(name: "Fieldpost", dependencies: ["FieldpostCore", "FieldpostSQLite", "FieldpostGzip"]),
@@ -43,7 +45,9 @@ let package = Package(
         ),
         .target(
             name: "FieldpostSimulation",
-            dependencies: ["FieldpostCore", "FieldpostSQLite", "Fieldpost", "FieldpostServer", "FieldpostTesting"]
+            dependencies: [
+                "FieldpostCore", "FieldpostSQLite", "Fieldpost", "FieldpostServer", "FieldpostTesting",
+            ]
         ),
 
         .target(
@@ -60,7 +64,13 @@ let package = Package(
             name: "FieldpostSQLiteTests",
             dependencies: ["FieldpostSQLite", "FieldpostGzip", "FieldpostCrypto"]
         ),
-        .testTarget(name: "FieldpostTests", dependencies: ["FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost", "FieldpostTesting", "FieldpostServer"]),
+        .testTarget(
+            name: "FieldpostTests",
+            dependencies: [
+                "FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost", "FieldpostTesting",
+                "FieldpostServer",
+            ]
+        ),
         .testTarget(name: "FieldpostServerTests", dependencies: ["FieldpostServer", "FieldpostTesting"]),
         .testTarget(
             name: "FieldpostServerHTTPTests",
