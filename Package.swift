@@ -23,7 +23,9 @@ let package = Package(
         .target(name: "FieldpostGzip", dependencies: ["CFieldpostZlib"]),
         .target(
             name: "FieldpostCrypto",
-            dependencies: [.target(name: "CFieldpostCrypto", condition: .when(platforms: [.linux, .android]))]
+            dependencies: [
+                .target(name: "CFieldpostCrypto", condition: .when(platforms: [.linux, .android]))
+            ]
         ),
 
         .target(name: "Fieldpost", dependencies: ["FieldpostCore", "FieldpostSQLite", "FieldpostGzip"]),
@@ -43,7 +45,9 @@ let package = Package(
         ),
         .target(
             name: "FieldpostSimulation",
-            dependencies: ["FieldpostCore", "FieldpostSQLite", "Fieldpost", "FieldpostServer", "FieldpostTesting"]
+            dependencies: [
+                "FieldpostCore", "FieldpostSQLite", "Fieldpost", "FieldpostServer", "FieldpostTesting",
+            ]
         ),
 
         .target(
@@ -63,8 +67,8 @@ let package = Package(
         .testTarget(
             name: "FieldpostTests",
             dependencies: [
-                "CFieldpostSQLite", "FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost", "FieldpostTesting",
-                "FieldpostServer",
+                "CFieldpostSQLite", "FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost",
+                "FieldpostTesting", "FieldpostServer",
             ],
             exclude: ["Fixtures"]
         ),

@@ -7,7 +7,10 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "fieldpost", path: "..")],
     targets: [
-        .executableTarget(name: "StoreBench", dependencies: [.product(name: "Fieldpost", package: "fieldpost")])
+        .executableTarget(
+            name: "StoreBench",
+            dependencies: [.product(name: "Fieldpost", package: "fieldpost")]
+        )
     ],
     swiftLanguageModes: [.v6]
 )

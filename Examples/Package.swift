@@ -7,7 +7,10 @@ let package = Package(
     platforms: [.iOS(.v18), .macOS(.v15)],
     dependencies: [.package(name: "fieldpost", path: "..")],
     targets: [
-        .executableTarget(name: "FieldNotes", dependencies: [.product(name: "Fieldpost", package: "fieldpost")])
+        .executableTarget(
+            name: "FieldNotes",
+            dependencies: [.product(name: "Fieldpost", package: "fieldpost")]
+        )
     ],
     swiftLanguageModes: [.v6]
 )

@@ -10,8 +10,8 @@ package enum FieldpostTool {
     static let commands: [CommandSpec] = [
         ServeCommand.spec, TokenCommands.create, TokenCommands.list, TokenCommands.revoke, DeviceCommand.spec,
         SyncCommand.spec, ImportCommand.spec, OutboxCommands.list, OutboxCommands.show, OutboxCommands.retry,
-        OutboxCommands.discard, OutboxCommands.edit, OutboxCommands.undo, OutboxCommands.export, SchemaCommand.check,
-        StatusCommand.spec, SimulateCommand.spec,
+        OutboxCommands.discard, OutboxCommands.edit, OutboxCommands.undo, OutboxCommands.export,
+        SchemaCommand.check, StatusCommand.spec, SimulateCommand.spec,
     ]
 
     /// Runs the process's own arguments on its own streams; returns its exit code.
@@ -25,7 +25,9 @@ package enum FieldpostTool {
         do {
             switch try ArgumentParser(commands: commands).parse(arguments) {
             case .version:
-                console.line("fieldpost \(version) (protocol \(WireLimits.protocolVersion), SQLite \(Connection.sqliteVersion))")
+                console.line(
+                    "fieldpost \(version) (protocol \(WireLimits.protocolVersion), SQLite \(Connection.sqliteVersion))"
+                )
             case .overview(let words): console.write(HelpText.overview(commands, under: words))
             case .help(let command): console.write(HelpText.of(command))
             case .run(let command, let invocation):

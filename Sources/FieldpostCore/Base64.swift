@@ -1,6 +1,8 @@
 /// Base64 with the standard alphabet and padding, strict when reading.
 package enum Base64 {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let alphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8
+    )
 
     package static func encode(_ bytes: [UInt8]) -> String {
         var out: [UInt8] = []

@@ -14,6 +14,7 @@ public struct OperationID: Hashable, Sendable, CustomStringConvertible {
     /// The identity read from our own tables.
     package init(stored text: String) { self.text = text }
 
+    /// The reason in words.
     public var description: String { text }
 }
 
@@ -25,7 +26,10 @@ public struct Timestamp: Hashable, Comparable, Sendable {
     /// The moment `milliseconds` after 1970.
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    public static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
+    /// Earlier comes first.
+    public static func < (left: Timestamp, right: Timestamp) -> Bool {
+        left.milliseconds < right.milliseconds
+    }
 
     /// The moment `milliseconds` later.
     public func adding(milliseconds: Int64) -> Timestamp {
@@ -57,7 +61,8 @@ package enum UUIDText {
     }
 
     /// A version 7 UUID: 48 bits of milliseconds, then `random`, so that ids made later sort later.
-    package static func version7(at time: Timestamp, using random: inout some RandomNumberGenerator) -> String {
+    package static func version7(at time: Timestamp, using random: inout some RandomNumberGenerator) -> String
+    {
         let milliseconds = UInt64(bitPattern: max(0, time.milliseconds)) & 0xFFFF_FFFF_FFFF
         let high = milliseconds << 16 | 0x7000 | (random.next() & 0x0FFF)
         let low = (random.next() & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000

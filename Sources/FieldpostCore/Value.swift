@@ -33,10 +33,15 @@ extension Value {
 extension Value: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral, ExpressibleByFloatLiteral,
     ExpressibleByNilLiteral, ExpressibleByBooleanLiteral
 {
+    /// A value from a literal.
     public init(integerLiteral value: Int64) { self = .integer(value) }
+    /// A value from a literal.
     public init(stringLiteral value: String) { self = .text(value) }
+    /// A value from a literal.
     public init(floatLiteral value: Double) { self = .real(value) }
+    /// A value from a literal.
     public init(nilLiteral: ()) { self = .null }
+    /// A value from a literal.
     public init(booleanLiteral value: Bool) { self = .integer(value ? 1 : 0) }
 }
 

@@ -32,16 +32,22 @@ final class ChangeObserver {
             pointer,
             { context, action, first, second, _, _ in
                 ChangeObserver.from(context).authorize(action, first, second)
-            }, context)
+            },
+            context
+        )
         sqlite3_update_hook(
             pointer,
-            { context, operation, _, table, _ in ChangeObserver.from(context).updated(operation, table) }, context)
+            { context, operation, _, table, _ in ChangeObserver.from(context).updated(operation, table) },
+            context
+        )
         sqlite3_commit_hook(
             pointer,
             { context in
                 ChangeObserver.from(context).committing()
                 return 0
-            }, context)
+            },
+            context
+        )
         sqlite3_rollback_hook(pointer, { context in ChangeObserver.from(context).reset() }, context)
     }
 
@@ -60,14 +66,18 @@ final class ChangeObserver {
     // MARK: Preparing
 
     /// Runs `prepare` and returns what the authorizer told meanwhile.
-    func recording<Result>(_ prepare: () throws(StoreError) -> Result) throws(StoreError) -> (Result, AccessLog) {
+    func recording<Result>(_ prepare: () throws(StoreError) -> Result) throws(StoreError) -> (
+        Result, AccessLog
+    ) {
         log = AccessLog()
         defer { log = nil }
         let result = try prepare()
         return (result, log ?? AccessLog())
     }
 
-    private func authorize(_ action: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?) -> Int32 {
+    private func authorize(_ action: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?)
+        -> Int32
+    {
         // In place: a copy of the log at each call would make long statements quadratic.
         if log != nil { return Self.note(action, first, second, &log!) }
         if reprepared == nil { reprepared = AccessLog() }
@@ -75,7 +85,10 @@ final class ChangeObserver {
     }
 
     private static func note(
-        _ action: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?, _ log: inout AccessLog
+        _ action: Int32,
+        _ first: UnsafePointer<CChar>?,
+        _ second: UnsafePointer<CChar>?,
+        _ log: inout AccessLog
     ) -> Int32 {
         switch action {
         case SQLITE_READ:
@@ -92,14 +105,17 @@ final class ChangeObserver {
             log.inserts.insert(table)
             // For a plain delete this only switches the truncate shortcut off; within DROP it would stop the statement.
             if !log.isDropping && !table.hasPrefix("sqlite_") { return SQLITE_IGNORE }
-        case SQLITE_DROP_TABLE, SQLITE_DROP_TEMP_TABLE, SQLITE_DROP_VIEW, SQLITE_DROP_TEMP_VIEW, SQLITE_DROP_VTABLE:
+        case SQLITE_DROP_TABLE, SQLITE_DROP_TEMP_TABLE, SQLITE_DROP_VIEW, SQLITE_DROP_TEMP_VIEW,
+            SQLITE_DROP_VTABLE:
             log.isDropping = true
         default: break
         }
         return SQLITE_OK
     }
 
-    private static func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
+    private static func text(_ pointer: UnsafePointer<CChar>?) -> String {
+        pointer.map { String(cString: $0) } ?? ""
+    }
 
     // MARK: Running
 
@@ -139,7 +155,8 @@ final class ChangeObserver {
                 continue
             }
             let columns = ran.compactMap { $0.updates[table] }
-            let isWhole = columns.isEmpty || ran.contains { $0.inserts.contains(table) && $0.updates[table] == nil }
+            let isWhole =
+                columns.isEmpty || ran.contains { $0.inserts.contains(table) && $0.updates[table] == nil }
             changes.add(table, isWhole ? .rows : .columns(columns.reduce(into: []) { $0.formUnion($1) }))
         }
         changes.add(unseen())

@@ -20,7 +20,9 @@ extension Connection {
     }
 
     /// Runs `body` and returns what its statements read: the columns of each table.
-    package func collectingReads<Result>(_ body: () throws -> Result) throws -> (Result, [String: Set<String>]) {
+    package func collectingReads<Result>(_ body: () throws -> Result) throws -> (
+        Result, [String: Set<String>]
+    ) {
         guard let observer = database.observer else { return (try body(), [:]) }
         observer.beginReads()
         do {

@@ -16,13 +16,17 @@ public final class ReaderPool: Sendable {
     ///   - vfs: The name of a registered SQLite VFS, or `nil` for the system's.
     ///   - busyTimeout: How long a read waits for a lock, which only happens while the log is recovered.
     public convenience init(
-        path: String, limit: Int = 4, vfs: String? = nil, busyTimeout: Duration = .seconds(5)
+        path: String,
+        limit: Int = 4,
+        vfs: String? = nil,
+        busyTimeout: Duration = .seconds(5)
     ) {
         self.init(path: path, limit: limit, vfs: vfs, busyTimeout: busyTimeout, observed: false)
     }
 
     /// As the public initializer; `observed` connections tell what their statements read.
-    package init(path: String, limit: Int, vfs: String?, busyTimeout: Duration = .seconds(5), observed: Bool) {
+    package init(path: String, limit: Int, vfs: String?, busyTimeout: Duration = .seconds(5), observed: Bool)
+    {
         precondition(limit >= 1, "a reader pool needs at least one connection")
         state = Locked(ReaderPoolState(limit: limit))
         open = { () throws(StoreError) in

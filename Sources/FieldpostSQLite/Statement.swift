@@ -223,6 +223,15 @@ public final class Statement {
         return body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
     }
 
+    /// The bytes of a blob or text where SQLite keeps them: valid until the statement moves or converts the column.
+    package func borrowedBytes(_ column: Int32) -> UnsafeRawBufferPointer {
+        let start = sqlite3_column_blob(handle, column)
+        return UnsafeRawBufferPointer(
+            start: start,
+            count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))
+        )
+    }
+
     /// The column in its own storage class.
     public func value(_ column: Int32) -> Value {
         switch sqlite3_column_type(handle, column) {

@@ -37,11 +37,20 @@ final class SimulatedDevice {
     }
 
     private static func open(
-        _ path: String, _ schema: Schema, _ now: Timestamp, _ random: inout SeededRandom
+        _ path: String,
+        _ schema: Schema,
+        _ now: Timestamp,
+        _ random: inout SeededRandom
     ) throws -> LocalDatabase {
         var options = LocalDatabase.Options()
         options.synchronous = .off
-        let database = try LocalDatabase(path: path, schema: schema, options: options, now: now, random: &random)
+        let database = try LocalDatabase(
+            path: path,
+            schema: schema,
+            options: options,
+            now: now,
+            random: &random
+        )
         // Operation ids are drawn by SQL; with the seed's numbers a run replays bit for bit.
         var own = SeededRandom(seed: random.next())
         try database.connection.overrideFunction(name: "random", argumentCount: 0) { _ in
@@ -64,7 +73,9 @@ final class SimulatedDevice {
     /// Runs `body`; with `statements` the process is killed before that many more statements have begun.
     ///
     /// - Returns: `nil` when it was killed.
-    func living<Result>(killedAfter statements: Int?, _ body: (LocalDatabase) throws -> Result) throws -> Result? {
+    func living<Result>(killedAfter statements: Int?, _ body: (LocalDatabase) throws -> Result) throws
+        -> Result?
+    {
         try SimulatedProcess.living(database.connection, killedAfter: statements) { try body(database) }
     }
 
@@ -90,7 +101,9 @@ final class SimulatedDevice {
 /// A process on a connection, which a countdown of statements can end.
 enum SimulatedProcess {
     static func living<Result>(
-        _ connection: Connection, killedAfter statements: Int?, _ body: () throws -> Result
+        _ connection: Connection,
+        killedAfter statements: Int?,
+        _ body: () throws -> Result
     ) throws -> Result? {
         guard var left = statements else { return try body() }
         connection.willStep = { _ throws(StoreError) in

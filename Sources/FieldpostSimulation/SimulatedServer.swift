@@ -1,7 +1,7 @@
 internal import Fieldpost
 internal import FieldpostCore
-internal import FieldpostServer
 internal import FieldpostSQLite
+internal import FieldpostServer
 internal import FieldpostTesting
 
 /// The real server core on a real file, which can be killed between any two statements.
@@ -19,7 +19,10 @@ final class SimulatedServer {
     }
 
     private static func open(
-        _ path: String, _ schema: Schema, _ now: Timestamp, _ random: inout SeededRandom
+        _ path: String,
+        _ schema: Schema,
+        _ now: Timestamp,
+        _ random: inout SeededRandom
     ) throws -> (Connection, ServerCore) {
         let connection = try Connection(path: path)
         try connection.configureWriter(synchronous: .off)
@@ -34,10 +37,17 @@ final class SimulatedServer {
     }
 
     /// Answers a push as HTTP would; `nil` when the server died before it could answer.
-    func push(_ body: [UInt8], from device: String, killedAfter statements: Int?, now: Timestamp) throws -> HTTPAnswer? {
+    func push(_ body: [UInt8], from device: String, killedAfter statements: Int?, now: Timestamp) throws
+        -> HTTPAnswer?
+    {
         try answer(killedAfter: statements) {
             try core.push(
-                body, on: connection, credential: credential, device: Device(id: device, schema: schema.version), now: now)
+                body,
+                on: connection,
+                credential: credential,
+                device: Device(id: device, schema: schema.version),
+                now: now
+            )
         }
     }
 
@@ -45,8 +55,13 @@ final class SimulatedServer {
     func pull(_ cursor: String?, limit: Int, from device: String, now: Timestamp) throws -> HTTPAnswer? {
         try answer(killedAfter: nil) {
             try core.pull(
-                cursor: cursor, limit: limit, on: connection, credential: credential,
-                device: Device(id: device, schema: schema.version), now: now)
+                cursor: cursor,
+                limit: limit,
+                on: connection,
+                credential: credential,
+                device: Device(id: device, schema: schema.version),
+                now: now
+            )
         }
     }
 
@@ -55,7 +70,11 @@ final class SimulatedServer {
             let bytes = try SimulatedProcess.living(connection, killedAfter: statements, body)
             return bytes.map { HTTPAnswer(status: 200, headers: ["Fieldpost-Protocol": "1"], body: $0) }
         } catch let problem as Problem {
-            return HTTPAnswer(status: problem.status, headers: ["Fieldpost-Protocol": "1"], body: problem.bytes())
+            return HTTPAnswer(
+                status: problem.status,
+                headers: ["Fieldpost-Protocol": "1"],
+                body: problem.bytes()
+            )
         }
     }
 }

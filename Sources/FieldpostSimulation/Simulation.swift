@@ -34,7 +34,8 @@ public struct Simulation {
 
     /// The kinds of event that any larger number of runs must have met; one that never happens shows nothing.
     public static let kinds = [
-        "write", "refused write", "device killed", "server killed", "offline", "online", "request lost", "request doubled",
+        "write", "refused write", "device killed", "server killed", "offline", "online", "request lost",
+        "request doubled",
         "late request", "answer lost", "push", "pull", "run",
     ]
 
@@ -43,7 +44,8 @@ public struct Simulation {
     /// - Throws: only for what the machine refuses; a broken promise is in the report.
     public static func run(_ configuration: Configuration) throws -> Report {
         let folder = FileManager.default.temporaryDirectory.appending(
-            path: "fieldpost-simulation-\(configuration.seed)-\(UUID().uuidString)")
+            path: "fieldpost-simulation-\(configuration.seed)-\(UUID().uuidString)"
+        )
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let world = try World(configuration, folder: folder.path)

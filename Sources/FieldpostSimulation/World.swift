@@ -1,7 +1,7 @@
 internal import Fieldpost
 internal import FieldpostCore
-internal import FieldpostServer
 internal import FieldpostSQLite
+internal import FieldpostServer
 internal import FieldpostTesting
 
 /// The state of one simulation and the things that can happen next.
@@ -22,12 +22,20 @@ final class World {
         self.configuration = configuration
         var random = SeededRandom(seed: configuration.seed)
         server = try SimulatedServer(
-            path: "\(folder)/server.db", schema: Workload.schema, now: now, random: &random)
+            path: "\(folder)/server.db",
+            schema: Workload.schema,
+            now: now,
+            random: &random
+        )
         let start = now
         devices = try (0..<configuration.devices).map { index in
             try SimulatedDevice(
-                name: "phone \(index + 1)", path: "\(folder)/phone\(index + 1).db", schema: Workload.schema, now: start,
-                random: &random)
+                name: "phone \(index + 1)",
+                path: "\(folder)/phone\(index + 1).db",
+                schema: Workload.schema,
+                now: start,
+                random: &random
+            )
         }
         self.random = random
     }
@@ -40,7 +48,8 @@ final class World {
     /// Reads on in the server's log.
     func readSettled() throws {
         try server.connection.forEach(
-            "SELECT id, rowid FROM fieldpost_operations WHERE rowid > ? ORDER BY rowid", [.integer(settledUpTo)]
+            "SELECT id, rowid FROM fieldpost_operations WHERE rowid > ? ORDER BY rowid",
+            [.integer(settledUpTo)]
         ) { row in
             settled.insert(row.text(0))
             settledUpTo = row.integer(1)
@@ -61,7 +70,10 @@ final class World {
         case 35..<85: try advance(device)
         case 85..<88:
             device.isOnline.toggle()
-            note(device.isOnline ? "online" : "offline", "\(device.name) is \(device.isOnline ? "online" : "offline")")
+            note(
+                device.isOnline ? "online" : "offline",
+                "\(device.name) is \(device.isOnline ? "online" : "offline")"
+            )
         case 88..<91: try restart(device, "killed while idle")
         case 91..<94: try deliverStray()
         case 94..<96: now = now.adding(milliseconds: Int64(random.below(200_000)))
@@ -69,7 +81,9 @@ final class World {
         }
     }
 
-    private func countdown(_ percent: Int, upTo bound: Int) -> Int? { random.chance(percent) ? random.below(bound) : nil }
+    private func countdown(_ percent: Int, upTo bound: Int) -> Int? {
+        random.chance(percent) ? random.below(bound) : nil
+    }
 
     private func restart(_ device: SimulatedDevice, _ why: String) throws {
         note("device killed", "\(device.name) was \(why)")
@@ -96,7 +110,9 @@ final class World {
         do {
             try device.database.write(at: now) {
                 try connection.run(
-                    "INSERT INTO orders (id, branch_id, total_idr) VALUES (?, 'B1', 1)", .text(id))
+                    "INSERT INTO orders (id, branch_id, total_idr) VALUES (?, 'B1', 1)",
+                    .text(id)
+                )
                 try connection.run("UPDATE orders SET total_idr = -1 WHERE id = ?", .text(id))
             }
         } catch is FieldpostError {
@@ -167,7 +183,13 @@ final class World {
             draws = random
             done = try device.living(killedAfter: kill) { database in
                 try run.pushed(
-                    answer, batch, elapsed: now.milliseconds - sentAt, database, now: now, random: &draws)
+                    answer,
+                    batch,
+                    elapsed: now.milliseconds - sentAt,
+                    database,
+                    now: now,
+                    random: &draws
+                )
             }
         case .pull(let cursor):
             let answer = try self.answer(toPull: cursor, from: device)
@@ -185,7 +207,9 @@ final class World {
 
     // MARK: The network
 
-    private func answer(to batch: PushBatch, from device: SimulatedDevice) throws -> Result<PushResponse, ExchangeFailure> {
+    private func answer(to batch: PushBatch, from device: SimulatedDevice) throws -> Result<
+        PushResponse, ExchangeFailure
+    > {
         guard device.isOnline else { return .failure(.unreachable("offline")) }
         let id = try device.database.deviceID()
         if random.chance(10) {
@@ -204,7 +228,9 @@ final class World {
             return .failure(.unreachable("answer lost"))
         }
         note("push", "\(device.name): a push of \(batch.entries.count) was answered")
-        do throws(ExchangeFailure) { return .success(try AnswerTable.push(answer, now: now)) } catch { return .failure(error) }
+        do throws(ExchangeFailure) { return .success(try AnswerTable.push(answer, now: now)) } catch {
+            return .failure(error)
+        }
     }
 
     /// Delivers a push to the server, which may die over it; `nil` when it gave no answer.
@@ -223,14 +249,20 @@ final class World {
         _ = try deliver(stray.body, stray.device)
     }
 
-    private func answer(toPull cursor: String?, from device: SimulatedDevice) throws -> Result<PullPage, ExchangeFailure> {
+    private func answer(toPull cursor: String?, from device: SimulatedDevice) throws -> Result<
+        PullPage, ExchangeFailure
+    > {
         guard device.isOnline, !random.chance(8) else { return .failure(.unreachable("offline")) }
         let limit = random.below(7) + 1
-        guard let answer = try server.pull(cursor, limit: limit, from: try device.database.deviceID(), now: now) else {
+        guard
+            let answer = try server.pull(cursor, limit: limit, from: try device.database.deviceID(), now: now)
+        else {
             return .failure(.unreachable("reset"))
         }
         note("pull", "\(device.name) pulled up to \(limit) rows")
-        do throws(ExchangeFailure) { return .success(try AnswerTable.pull(answer, now: now)) } catch { return .failure(error) }
+        do throws(ExchangeFailure) { return .success(try AnswerTable.pull(answer, now: now)) } catch {
+            return .failure(error)
+        }
     }
 
     // MARK: The end
@@ -255,15 +287,20 @@ final class World {
     /// One run over a perfect network; `true` when it found nothing to do.
     private func syncCleanly(_ device: SimulatedDevice) throws -> Bool {
         try Schedule(device.database).reset()
-        guard let lease = try Lease.acquire(device.database, owner: device.owner, now: now) else { return false }
+        guard let lease = try Lease.acquire(device.database, owner: device.owner, now: now) else {
+            return false
+        }
         var run = SyncRun(lease: lease)
         let id = try device.database.deviceID()
         while true {
             switch try run.next(device.database, now: now) {
-            case .finish: return run.end == .done && run.pushed == PushOutcome.Summary() && run.pulled.pulled == 0
+            case .finish:
+                return run.end == .done && run.pushed == PushOutcome.Summary() && run.pulled.pulled == 0
             case .refreshToken: try run.refreshed(false, device.database, now: now)
             case .push(let batch):
-                guard let answer = try server.push(batch.body, from: id, killedAfter: nil, now: now) else { continue }
+                guard let answer = try server.push(batch.body, from: id, killedAfter: nil, now: now) else {
+                    continue
+                }
                 let result = Result { () throws(ExchangeFailure) in try AnswerTable.push(answer, now: now) }
                 try run.pushed(result, batch, elapsed: 1, device.database, now: now, random: &random)
             case .pull(let cursor):

@@ -14,10 +14,20 @@ import Testing
     private func operation(_ action: Operation.Action, _ change: Change = Change()) throws -> Operation {
         let id = try #require(OperationID("0191d3a0-0000-7000-8000-000000000001"))
         return Operation(
-            id: id, table: "notes", row: "n", action: action, change: change, seq: 1, schema: 1, at: Timestamp(milliseconds: 0))
+            id: id,
+            table: "notes",
+            row: "n",
+            action: action,
+            change: change,
+            seq: 1,
+            schema: 1,
+            at: Timestamp(milliseconds: 0)
+        )
     }
 
-    private var base: JSONObject { ["id": "n", "title": "Draft", "body": "b", "tags": ["a", "b"], "likes": 3] }
+    private var base: JSONObject {
+        ["id": "n", "title": "Draft", "body": "b", "tags": ["a", "b"], "likes": 3]
+    }
 
     @Test func `fields that are not edited take the server's value`() throws {
         var change = Change(set: ["title": "Mine"])
@@ -31,7 +41,11 @@ import Testing
     }
 
     @Test func `a create starts from the defaults`() throws {
-        let row = Merge.replay(base: nil, operations: [try operation(.create, Change(set: ["title": "T"]))], table: notes)
+        let row = Merge.replay(
+            base: nil,
+            operations: [try operation(.create, Change(set: ["title": "T"]))],
+            table: notes
+        )
         #expect(row == ["id": "n", "title": "T", "body": nil, "tags": [], "likes": 0])
     }
 
@@ -41,7 +55,9 @@ import Testing
         #expect(Merge.replay(base: base, operations: [try operation(.delete), update], table: notes) == nil)
     }
 
-    @Test func `no operation, no difference`() { #expect(Merge.replay(base: base, operations: [], table: notes) == base) }
+    @Test func `no operation, no difference`() {
+        #expect(Merge.replay(base: base, operations: [], table: notes) == base)
+    }
 
     @Test func `a counter stops at the limits of 64 bits`() throws {
         var change = Change()

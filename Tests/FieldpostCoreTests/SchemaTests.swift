@@ -32,8 +32,11 @@ import Testing
         version: 3,
         migrations: [
             Migration(
-                from: 2, to: 3, sql: ["ALTER TABLE orders RENAME COLUMN total TO total_idr"],
-                operations: ["orders": Upcast(rename: ["total": "total_idr"], defaults: ["status": "open"])])
+                from: 2,
+                to: 3,
+                sql: ["ALTER TABLE orders RENAME COLUMN total TO total_idr"],
+                operations: ["orders": Upcast(rename: ["total": "total_idr"], defaults: ["status": "open"])]
+            )
         ]
     ) {
         Table("orders", scope: "branch_id") {
@@ -43,7 +46,8 @@ import Testing
             Column("total_idr", .integer)
             Column("status", .text).defaults(to: "open")
         }
-        .conflict(.compareAndSet).check("total_not_negative", "total_idr >= 0").unique("branch_id", "plate").index("status")
+        .conflict(.compareAndSet).check("total_not_negative", "total_idr >= 0").unique("branch_id", "plate")
+        .index("status")
         Table("payments", scopeFrom: "order_id") {
             Column("id", .uuid).primaryKey()
             Column("order_id", .uuid).references("orders", onDelete: .cascade)
@@ -70,24 +74,61 @@ import Testing
 
     /// Each line: what is wrong, and the words the error must have.
     static let faults: [(String, [String])] = [
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uid"}}}}"#, ["t.id", "“uid” is unknown", "did you mean uuid?"]),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uid"}}}}"#,
+            ["t.id", "“uid” is unknown", "did you mean uuid?"]
+        ),
         (#"{"version":1,"tables":{"t":{"columns":{"a":"text"}}}}"#, ["t: there is no primary key", "id"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"integer"}}}}"#, ["t.id", "the primary key is integer", "make it uuid or text"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid","o":"uuid"},"references":{"o":"orders"}}}}"#, ["t.o", "orders, which is no table"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid","o":"text"},"references":{"o":"t"}}}}"#, ["t.o", "same type"]),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"integer"}}}}"#,
+            ["t.id", "the primary key is integer", "make it uuid or text"]
+        ),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid","o":"uuid"},"references":{"o":"orders"}}}}"#,
+            ["t.o", "orders, which is no table"]
+        ),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid","o":"text"},"references":{"o":"t"}}}}"#,
+            ["t.o", "same type"]
+        ),
         (#"{"version":1,"tables":{"fieldpost_t":{"columns":{"id":"uuid"}}}}"#, ["fieldpost_t", "reserved"]),
         (#"{"version":1,"tables":{"select":{"columns":{"id":"uuid"}}}}"#, ["select", "keyword", "select_"]),
         (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid","Bad":"text"}}}}"#, ["t.Bad", "lower-case"]),
         (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid","id":"text"}}}}"#, ["twice", "byte"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"scop":"x"}}}"#, ["t", "“scop”", "did you mean scope?"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"scope":"branch"}}}"#, ["t.branch", "is no column"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid","n":"text"},"rules":{"n":"counter"}}}}"#, ["t.n", "counter", "integer"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid","n":"integer"},"defaults":{"n":"x"}}}}"#, ["t.n", "default does not fit"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"conflict":"lww"}}}"#, ["t", "“lww” is unknown"]),
-        (#"{"tables":{"t":{"columns":{"id":"uuid"}}}}"#, ["no version"]), (#"{"version":1}"#, ["no tables"]), (#"{"#, ["not JSON"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"unique":[["x"]]}}}"#, ["t.x", "is no column"]),
-        (#"{"version":2,"tables":{"t":{"columns":{"id":"uuid"}}},"migrations":[{"from":1,"to":3}]}"#, ["from 1 to 3", "single step"]),
-        (#"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"writable":["boss"]}}}"#, ["boss", "no role"]),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"scop":"x"}}}"#,
+            ["t", "“scop”", "did you mean scope?"]
+        ),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"scope":"branch"}}}"#,
+            ["t.branch", "is no column"]
+        ),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid","n":"text"},"rules":{"n":"counter"}}}}"#,
+            ["t.n", "counter", "integer"]
+        ),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid","n":"integer"},"defaults":{"n":"x"}}}}"#,
+            ["t.n", "default does not fit"]
+        ),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"conflict":"lww"}}}"#,
+            ["t", "“lww” is unknown"]
+        ),
+        (#"{"tables":{"t":{"columns":{"id":"uuid"}}}}"#, ["no version"]), (#"{"version":1}"#, ["no tables"]),
+        (#"{"#, ["not JSON"]),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"unique":[["x"]]}}}"#,
+            ["t.x", "is no column"]
+        ),
+        (
+            #"{"version":2,"tables":{"t":{"columns":{"id":"uuid"}}},"migrations":[{"from":1,"to":3}]}"#,
+            ["from 1 to 3", "single step"]
+        ),
+        (
+            #"{"version":1,"tables":{"t":{"columns":{"id":"uuid"},"writable":["boss"]}}}"#,
+            ["boss", "no role"]
+        ),
     ]
 
     @Test(arguments: faults)

@@ -63,7 +63,9 @@ import Testing
 
     @Test func `ids made later sort later`() {
         var random = SystemRandomNumberGenerator()
-        let ids = (0..<100).map { UUIDText.version7(at: Timestamp(milliseconds: 1_764_460_800_000 + $0), using: &random) }
+        let ids = (0..<100).map {
+            UUIDText.version7(at: Timestamp(milliseconds: 1_764_460_800_000 + $0), using: &random)
+        }
         #expect(ids == ids.sorted())
         #expect(ids.allSatisfy { OperationID($0) != nil && $0.dropFirst(14).first == "7" })
     }

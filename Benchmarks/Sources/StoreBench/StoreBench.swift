@@ -34,7 +34,8 @@ struct Item: SyncedRecord {
         guard arguments.count > 2 else { fatalError("StoreBench CASE FOLDER [FULL|NORMAL]") }
         let bench = StoreBench(
             path: arguments[2] + "/bench.db",
-            synchronous: arguments.count > 3 ? Synchronous(rawValue: arguments[3]) ?? .full : .full)
+            synchronous: arguments.count > 3 ? Synchronous(rawValue: arguments[3]) ?? .full : .full
+        )
         switch arguments[1] {
         case "write": try await bench.write(batch: 1, count: 4_000)
         case "write100": try await bench.write(batch: 100, count: 40_000)
@@ -55,8 +56,13 @@ struct Item: SyncedRecord {
 
     private static func item(_ number: Int, _ id: UUID) -> Item {
         Item(
-            id: id, title: "Item number \(number)", body: body, done: number & 1 == 1, priority: number % 5,
-            updatedAt: Date(timeIntervalSince1970: 1_764_460_800))
+            id: id,
+            title: "Item number \(number)",
+            body: body,
+            done: number & 1 == 1,
+            priority: number % 5,
+            updatedAt: Date(timeIntervalSince1970: 1_764_460_800)
+        )
     }
 
     private func fill(_ store: Store, _ count: Int, batch: Int) async throws {

@@ -4,10 +4,15 @@ import Foundation
 /// A walk through the model without a screen: what an app's views would do, printed.
 @main struct FieldNotes {
     @MainActor static func main() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "field-notes-\(UUID().uuidString)")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "field-notes-\(UUID().uuidString)"
+        )
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
-        let store = try await Store.open(at: folder.appending(path: "notes.db").path, schema: fieldNotesSchema)
+        let store = try await Store.open(
+            at: folder.appending(path: "notes.db").path,
+            schema: fieldNotesSchema
+        )
         let model = NotesModel(store)
         let status = SyncStatusModel(store)
         let following = [Task { await model.run() }, Task { await status.run() }]
@@ -36,5 +41,7 @@ import Foundation
     }
 
     /// Lets the models take their turns until they show what is expected.
-    @MainActor private static func until(_ condition: () -> Bool) async { while !condition() { await Task.yield() } }
+    @MainActor private static func until(_ condition: () -> Bool) async {
+        while !condition() { await Task.yield() }
+    }
 }

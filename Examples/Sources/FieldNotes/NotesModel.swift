@@ -2,7 +2,9 @@ import Fieldpost
 import Foundation
 import Observation
 
-/// What the list of notes shows and does. A view observes it; nothing here knows a view or the network.
+/// What the list of notes shows and does.
+///
+/// A view observes it; nothing here knows a view or the network.
 @MainActor @Observable final class NotesModel {
     /// Which notes the list shows.
     enum Filter: Equatable { case all, open, tagged(String) }
@@ -84,13 +86,17 @@ import Observation
     func counts() async -> [Note.Kind: Int] {
         struct Count: Decodable, Sendable { var kind: Note.Kind, count: Int }
         let counts = await attempt {
-            try await $0.fetchAll(Count.self, "select kind, count(*) as count from \(Note.self) group by kind")
+            try await $0.fetchAll(
+                Count.self,
+                "select kind, count(*) as count from \(Note.self) group by kind"
+            )
         }
         return Dictionary(uniqueKeysWithValues: (counts ?? []).map { ($0.kind, $0.count) })
     }
 
     @discardableResult
-    private func attempt<Result: Sendable>(_ body: @Sendable (Store) async throws -> Result) async -> Result? {
+    private func attempt<Result: Sendable>(_ body: @Sendable (Store) async throws -> Result) async -> Result?
+    {
         do { return try await body(store) } catch {
             alert = text(error)
             return nil
@@ -99,7 +105,8 @@ import Observation
 
     private func text(_ error: any Error) -> String {
         switch error {
-        case let error as FieldpostError where error.code == .outboxFull: "Too much is waiting; find a network first."
+        case let error as FieldpostError where error.code == .outboxFull:
+            "Too much is waiting; find a network first."
         case let error as FieldpostError: error.message
         case let error as StoreError where error.code == .full: "The device is full; free some space."
         default: "Something went wrong: \(error)"

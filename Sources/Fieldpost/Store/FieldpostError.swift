@@ -66,6 +66,7 @@ public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertibl
         self.names = names
     }
 
+    /// The code and the message.
     public var description: String { "\(code): \(message)" }
 }
 
@@ -96,8 +97,10 @@ extension FieldpostError {
             if let range = name.range(ofTypeCheck: ()) {
                 let path = name[..<range]
                 self.init(
-                    .type, "\(path) is not \(name[range...].dropFirst("_is_".count)).",
-                    names: [String(path.split(separator: ".").last ?? path)])
+                    .type,
+                    "\(path) is not \(name[range...].dropFirst("_is_".count)).",
+                    names: [String(path.split(separator: ".").last ?? path)]
+                )
             } else {
                 self.init(.check, "The check \(name) failed.", names: [name])
             }

@@ -66,9 +66,13 @@ struct LocalMigration {
 
     /// Whether the file is as this schema wants it, so that opening writes nothing but the stamp of a new check.
     private func isCurrent() throws -> Bool {
-        guard try exists("fieldpost_meta"), try meta("schema") == .text(schema.json.text()) else { return false }
+        guard try exists("fieldpost_meta"), try meta("schema") == .text(schema.json.text()) else {
+            return false
+        }
         if try meta("checked") == stamp() { return true }
-        guard try schema.tables.allSatisfy({ try exists($0.name) }), try triggers.areCurrent() else { return false }
+        guard try schema.tables.allSatisfy({ try exists($0.name) }), try triggers.areCurrent() else {
+            return false
+        }
         try setMeta("checked", try stamp())
         return true
     }
@@ -125,12 +129,17 @@ struct LocalMigration {
     /// Gives the server's rows under unsettled edits the new names, so that the replay finds its columns.
     private func rewriteBases(of table: String, _ upcast: Upcast) throws {
         let rows = try connection.query(
-            "SELECT row, base FROM fieldpost_rows WHERE tbl = ? AND base IS NOT NULL", .text(table))
+            "SELECT row, base FROM fieldpost_rows WHERE tbl = ? AND base IS NOT NULL",
+            .text(table)
+        )
         for row in rows {
             guard let base = try row[1].text.flatMap({ try JSON(text: $0).object }) else { continue }
             try connection.run(
-                "UPDATE fieldpost_rows SET base = ? WHERE tbl = ? AND row = ?", .text(upcast.row(base).text), .text(table),
-                row[0])
+                "UPDATE fieldpost_rows SET base = ? WHERE tbl = ? AND row = ?",
+                .text(upcast.row(base).text),
+                .text(table),
+                row[0]
+            )
         }
     }
 

@@ -4,7 +4,7 @@ internal import Foundation
 
 /// What was saved from a damaged file.
 public struct Rescue: Equatable, Sendable {
-    /// Where the damaged file is kept. Nothing deletes it.
+    /// Where the damaged file is kept; nothing deletes it.
     public var damagedFile: String
     /// Unsettled operations that were saved.
     public var operations: Int
@@ -32,13 +32,21 @@ struct Rescuer {
         var random = environment.random
         // The old file's own schema, so that the migration to the app's runs as it would have.
         let database = try LocalDatabase(
-            path: fresh, schema: storedSchema(old) ?? schema, options: options, now: environment.now(), random: &random)
+            path: fresh,
+            schema: storedSchema(old) ?? schema,
+            options: options,
+            now: environment.now(),
+            random: &random
+        )
         let rescue = try save(old, into: database, damaged)
         database.connection.close()
         // The old log belongs to the old file and must not meet the new one. Both are in the copy.
         for suffix in ["-wal", "-shm"] { try removeFile(path + suffix) }
         guard rename(fresh, path) == 0 else {
-            throw StoreError(.ioError, "The saved database could not be put in place; it is beside the old one.")
+            throw StoreError(
+                .ioError,
+                "The saved database could not be put in place; it is beside the old one."
+            )
         }
         return rescue
     }
@@ -53,7 +61,9 @@ struct Rescuer {
         return damaged
     }
 
-    private func remove(_ path: String) throws { for suffix in ["", "-wal", "-shm"] { try removeFile(path + suffix) } }
+    private func remove(_ path: String) throws {
+        for suffix in ["", "-wal", "-shm"] { try removeFile(path + suffix) }
+    }
 
     private func removeFile(_ path: String) throws {
         if FileManager.default.fileExists(atPath: path) { try FileManager.default.removeItem(atPath: path) }
@@ -107,13 +117,17 @@ struct Rescuer {
     }
 
     /// - Returns: whether all rows could be read.
-    private func copyRows(_ select: String, _ insert: String, _ old: Connection, _ new: LocalDatabase) throws -> Bool {
+    private func copyRows(_ select: String, _ insert: String, _ old: Connection, _ new: LocalDatabase) throws
+        -> Bool
+    {
         guard let statement = try? old.prepare(select) else { return false }
         while true {
             let hasRow: Bool
             do { hasRow = try statement.step() } catch { return false }
             guard hasRow else { return true }
-            let failure = failure { () throws(StoreError) in try new.connection.run(insert, statement.values()) }
+            let failure = failure { () throws(StoreError) in
+                try new.connection.run(insert, statement.values())
+            }
             // A row that the damage has changed into something the table does not hold is left out.
             if let failure, failure.code != .constraint, failure.code != .aborted { throw failure }
         }
@@ -134,10 +148,15 @@ struct Rescuer {
 
     /// The columns that a table without row ids is kept by; none for one with row ids.
     private func key(_ table: String, _ connection: Connection) throws -> [String] {
-        let isKeyed = try connection.scalar("SELECT wr FROM pragma_table_list WHERE name = ?", .text(table)) == .integer(1)
+        let isKeyed =
+            try connection.scalar("SELECT wr FROM pragma_table_list WHERE name = ?", .text(table))
+            == .integer(1)
         guard isKeyed else { return [] }
-        return try connection.query("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", .text(table))
-            .compactMap { $0[0].text }
+        return try connection.query(
+            "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk",
+            .text(table)
+        )
+        .compactMap { $0[0].text }
     }
 
     /// A place on the wire that was used once must not be used again.
@@ -148,7 +167,9 @@ struct Rescuer {
             try new.connection.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('fieldpost_outbox', 0)")
         }
         try new.connection.run(
-            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'fieldpost_outbox'", .integer(seq))
+            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'fieldpost_outbox'",
+            .integer(seq)
+        )
     }
 
     private func forgetLostRows(_ new: LocalDatabase) throws {
@@ -158,7 +179,10 @@ struct Rescuer {
                 DELETE FROM fieldpost_rows WHERE tbl = ? AND deleted = 0
                 AND row NOT IN (SELECT \(quoted(table.key)) FROM \(quoted(table.name)))
                 AND row NOT IN (SELECT row FROM fieldpost_outbox WHERE tbl = ?)
-                """, .text(table.name), .text(table.name))
+                """,
+                .text(table.name),
+                .text(table.name)
+            )
         }
         try new.setMeta("cursor", .null)
     }

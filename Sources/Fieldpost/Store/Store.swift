@@ -56,24 +56,30 @@ public final class Store: Sendable {
     ///   `StoreError` for a file that cannot be used, saying why: `notADatabase`, `accessDenied`, `readOnly`, `full`,
     ///   `busy`, `missing`. Nothing is lost by any of these, and the next try may work.
     public static func open(
-        at path: String, schema: Schema, configuration: Configuration = Configuration()
+        at path: String,
+        schema: Schema,
+        configuration: Configuration = Configuration()
     ) async throws -> Store {
         try await open(StoreFile(path: path), schema: schema, configuration: configuration)
     }
 
-    /// Opens a store in memory, for an app's own tests and previews: with capture, watching and reads beside writes, and
-    /// without a file. It goes with the last reference to it.
+    /// Opens a store in memory, for an app's own tests and previews.
+    ///
+    /// It has everything but a file: capture, watching, reads beside writes. It goes with the last reference to it.
     ///
     ///     let store = try await Store.inMemory(schema)
     ///
     /// - Throws: `SchemaError` for a schema that cannot work.
     public static func inMemory(
-        _ schema: Schema, configuration: Configuration = Configuration()
+        _ schema: Schema,
+        configuration: Configuration = Configuration()
     ) async throws -> Store {
         try await open(.inMemory(configuration.environment), schema: schema, configuration: configuration)
     }
 
-    private static func open(_ file: StoreFile, schema: Schema, configuration: Configuration) async throws -> Store {
+    private static func open(_ file: StoreFile, schema: Schema, configuration: Configuration) async throws
+        -> Store
+    {
         let writer = StoreWriter(file: file, schema: schema, environment: configuration.environment)
         try await writer.open(schema: schema, configuration: configuration)
         return Store(file: file, schema: schema, configuration: configuration, writer: writer)
@@ -88,10 +94,12 @@ public final class Store: Sendable {
     /// - Throws: `StoreError` for a file that is missing or cannot be used; ``FieldpostError/Code/notAStore`` for a
     ///   database of another program; ``FieldpostError/Code/newerFormat``.
     public static func open(
-        at path: String, configuration: Configuration = Configuration()
+        at path: String,
+        configuration: Configuration = Configuration()
     ) async throws -> Store {
         let schema = try await StoreWriter(
-            file: StoreFile(path: path), schema: Schema(version: 1, tables: []),
+            file: StoreFile(path: path),
+            schema: Schema(version: 1, tables: []),
             environment: configuration.environment
         ).storedSchema()
         return try await open(at: path, schema: schema, configuration: configuration)
@@ -121,8 +129,14 @@ public final class Store: Sendable {
         return try await readers.read { connection in
             try body(
                 TransactionContext(
-                    connection: connection, schema: schema, database: nil, now: environment.now(),
-                    environment: environment, records: records))
+                    connection: connection,
+                    schema: schema,
+                    database: nil,
+                    now: environment.now(),
+                    environment: environment,
+                    records: records
+                )
+            )
         }
     }
 

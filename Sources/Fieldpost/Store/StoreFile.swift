@@ -43,11 +43,15 @@ final class StoreClaim: Sendable {
         let folder = url.deletingLastPathComponent().resolvingSymlinksInPath()
         let name =
             file.vfs == nil
-            ? folder.appending(path: url.lastPathComponent).resolvingSymlinksInPath().path : "memory:" + file.path
+            ? folder.appending(path: url.lastPathComponent).resolvingSymlinksInPath().path
+            : "memory:" + file.path
         self.name = name
         isHeld = StoreClaim.claimed.withLock { $0.insert(name).inserted }
         if !isHeld {
-            throw FieldpostError(.alreadyOpen, "This process has the file open; use that store, or close it first.")
+            throw FieldpostError(
+                .alreadyOpen,
+                "This process has the file open; use that store, or close it first."
+            )
         }
     }
 

@@ -42,7 +42,12 @@ struct StoreOpening {
     private func openFile() throws -> LocalDatabase {
         var random = environment.random
         let database = try LocalDatabase(
-            path: file.path, schema: schema, options: options, now: environment.now(), random: &random)
+            path: file.path,
+            schema: schema,
+            options: options,
+            now: environment.now(),
+            random: &random
+        )
         return database
     }
 
@@ -64,12 +69,18 @@ struct StoreOpening {
     }
 
     /// Whether an earlier opening of this very process left the mark: it holds no claim any more, so it is gone.
-    private func isOurs(_ found: String) -> Bool { found.split(separator: "/").first == owner.split(separator: "/").first }
+    private func isOurs(_ found: String) -> Bool {
+        found.split(separator: "/").first == owner.split(separator: "/").first
+    }
 
     private static let mark = "open"
 
-    /// Takes the mark away. A failure only makes the next opening check the file.
+    /// Takes the mark away.
+    ///
+    /// A failure only makes the next opening check the file.
     func noteCleanEnd(_ database: LocalDatabase) {
-        if let found = try? database.meta(Self.mark), found == .text(owner) { try? database.setMeta(Self.mark, .null) }
+        if let found = try? database.meta(Self.mark), found == .text(owner) {
+            try? database.setMeta(Self.mark, .null)
+        }
     }
 }

@@ -38,7 +38,9 @@ package actor StoreWriter {
     ///
     /// - Returns: whether one has.
     func checkOutsideChanges() -> Bool {
-        guard let version = try? database?.connection.dataVersion, version != dataVersion else { return false }
+        guard let version = try? database?.connection.dataVersion, version != dataVersion else {
+            return false
+        }
         dataVersion = version
         hub.changed(.everything)
         return true
@@ -68,10 +70,15 @@ package actor StoreWriter {
     func storedSchema() throws -> Schema {
         let connection = try Connection(path: file.path, mode: .readWrite)
         defer { connection.close() }
-        let isStore = try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_lease'") != nil
-        guard isStore, let text = try connection.scalar("SELECT value FROM fieldpost_meta WHERE key = 'schema'")?.text
+        let isStore =
+            try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_lease'") != nil
+        guard isStore,
+            let text = try connection.scalar("SELECT value FROM fieldpost_meta WHERE key = 'schema'")?.text
         else {
-            throw FieldpostError(.notAStore, "The file is no device's store; give the file that the app opens.")
+            throw FieldpostError(
+                .notAStore,
+                "The file is no device's store; give the file that the app opens."
+            )
         }
         return try Schema(json: Array(text.utf8))
     }
@@ -82,8 +89,13 @@ package actor StoreWriter {
         let database = try opened()
         let now = environment.now()
         let context = TransactionContext(
-            connection: database.connection, schema: database.schema, database: database, now: now,
-            environment: environment, records: records)
+            connection: database.connection,
+            schema: database.schema,
+            database: database,
+            now: now,
+            environment: environment,
+            records: records
+        )
         defer { tellWatchers(database) }
         return try database.write(at: now) { try body(WriteTransaction(context: context)) }
     }

@@ -19,7 +19,9 @@ final class OutsideChanges: Sendable {
     /// How often to look where the system reports nothing.
     static let backstop = Duration.seconds(30)
     /// Pauses after a report: a flush takes from 50 µs to a second.
-    static let pauses: [Duration] = [.milliseconds(2), .milliseconds(10), .milliseconds(50), .milliseconds(250), .seconds(1)]
+    static let pauses: [Duration] = [
+        .milliseconds(2), .milliseconds(10), .milliseconds(50), .milliseconds(250), .seconds(1),
+    ]
 
     private struct State {
         var wasReported = false
@@ -38,7 +40,8 @@ final class OutsideChanges: Sendable {
     ///   - sleep: waits between looks.
     ///   - check: asks whether somebody else has written since the last time.
     init(
-        log: String, sleep: @escaping @Sendable (Duration) async throws -> Void,
+        log: String,
+        sleep: @escaping @Sendable (Duration) async throws -> Void,
         check: @escaping @Sendable () async -> Bool
     ) {
         self.sleep = sleep
@@ -106,7 +109,9 @@ private final class FileEvents: @unchecked Sendable {
                 return nil
             }
             let source = DispatchSource.makeReadSource(
-                fileDescriptor: descriptor, queue: DispatchQueue(label: "fieldpost.outside"))
+                fileDescriptor: descriptor,
+                queue: DispatchQueue(label: "fieldpost.outside")
+            )
             source.setEventHandler {
                 var buffer = [UInt8](repeating: 0, count: 4096)
                 while read(descriptor, &buffer, buffer.count) > 0 {}
@@ -121,8 +126,10 @@ private final class FileEvents: @unchecked Sendable {
             let descriptor = open(path, O_EVTONLY)
             guard descriptor >= 0 else { return nil }
             let source = DispatchSource.makeFileSystemObjectSource(
-                fileDescriptor: descriptor, eventMask: [.write, .extend],
-                queue: DispatchQueue(label: "fieldpost.outside"))
+                fileDescriptor: descriptor,
+                eventMask: [.write, .extend],
+                queue: DispatchQueue(label: "fieldpost.outside")
+            )
             source.setEventHandler(handler: onWrite)
             source.setCancelHandler { close(descriptor) }
             source.resume()

@@ -9,7 +9,9 @@ extension Store {
     /// Equal queries share one run, however many watch.
     public func watch<Record: SyncedRecord>(_ query: RecordQuery<Record>) -> WatchSequence<[Record]> {
         let records = records
-        return watching(kind: "records", { try query.selectSQL(try records.layout(Record.self)) }) { context, sql in
+        return watching(kind: "records", { try query.selectSQL(try records.layout(Record.self)) }) {
+            context,
+            sql in
             try context.hashedAll(sql, try context.records.layout(Record.self).plan)
         }
     }
@@ -24,7 +26,10 @@ extension Store {
                 return SQL(layout.selectSQL + layout.whereKey, [try layout.key(id)])
             }
         ) { context, sql in
-            let (found, hash): ([Record], Int) = try context.hashedAll(sql, try context.records.layout(type).plan)
+            let (found, hash): ([Record], Int) = try context.hashedAll(
+                sql,
+                try context.records.layout(type).plan
+            )
             return (found.first, hash)
         }
     }
@@ -32,7 +37,9 @@ extension Store {
     /// The rows of SQL as values of a type, now and whenever they change.
     ///
     ///     store.watch(Total.self, "select status, sum(total_idr) as sum from orders group by status")
-    public func watch<Result: Decodable & Sendable>(_ type: Result.Type, _ sql: SQL) -> WatchSequence<[Result]> {
+    public func watch<Result: Decodable & Sendable>(_ type: Result.Type, _ sql: SQL) -> WatchSequence<
+        [Result]
+    > {
         watching(kind: "rows", { sql }) { context, sql in
             try context.hashedAll(try context.readOnly(sql), try context.plan(type, sql))
         }
@@ -41,7 +48,8 @@ extension Store {
     /// The first column of the first row of SQL, now and whenever it changes; `nil` while there is no row, and for `NULL`.
     ///
     ///     store.watchValue(Int.self, "select count(*) from orders where status = 'open'")
-    public func watchValue<Part: Decodable & Sendable>(_ type: Part.Type, _ sql: SQL) -> WatchSequence<Part?> {
+    public func watchValue<Part: Decodable & Sendable>(_ type: Part.Type, _ sql: SQL) -> WatchSequence<Part?>
+    {
         watching(kind: "value", { sql }) { context, sql in
             let statement = try context.bound(try context.readOnly(sql))
             defer { statement.reset() }
@@ -55,7 +63,9 @@ extension Store {
     /// How many records a query has, now and whenever the number changes.
     public func watchCount<Record: SyncedRecord>(_ query: RecordQuery<Record>) -> WatchSequence<Int> {
         let records = records
-        return watching(kind: "count", { try query.countSQL(try records.layout(Record.self)) }) { context, sql in
+        return watching(kind: "count", { try query.countSQL(try records.layout(Record.self)) }) {
+            context,
+            sql in
             let count = Int(try context.connection.scalar(sql.text, sql.arguments)?.integer ?? 0)
             return (count, count)
         }
@@ -77,7 +87,8 @@ extension Store {
     package var watchedCount: Int { hub.observationCount }
 
     private func watching<Element: Sendable>(
-        kind: String, _ makeSQL: @escaping @Sendable () throws -> SQL,
+        kind: String,
+        _ makeSQL: @escaping @Sendable () throws -> SQL,
         _ fetch: @escaping @Sendable (TransactionContext, SQL) throws -> (Element, Int)
     ) -> WatchSequence<Element> {
         WatchSequence { [weak self] subscriber in
@@ -95,7 +106,8 @@ extension Store {
     }
 
     func watching<Element: Sendable>(
-        _ key: WatchHub.Key?, isSame: @escaping @Sendable (Element, Element) -> Bool,
+        _ key: WatchHub.Key?,
+        isSame: @escaping @Sendable (Element, Element) -> Bool,
         _ fetch: @escaping @Sendable (TransactionContext) throws -> (Element, Int)
     ) -> WatchSequence<Element> {
         WatchSequence { [weak self] subscriber in
@@ -108,7 +120,8 @@ extension Store {
     }
 
     private func subscribe<Element: Sendable>(
-        _ key: WatchHub.Key?, _ subscriber: WatchSubscriber<Element>,
+        _ key: WatchHub.Key?,
+        _ subscriber: WatchSubscriber<Element>,
         isSame: @escaping @Sendable (Element, Element) -> Bool,
         _ fetch: @escaping @Sendable (TransactionContext) throws -> (Element, Int)
     ) -> WatchLease {
@@ -137,6 +150,7 @@ extension TransactionContext {
         let statement = try bound(sql)
         defer { statement.reset() }
         let decoder = RowDecoder(statement, plan: plan)
+        defer { decoder.finish() }
         var results: [Result] = []
         var hasher = Hasher()
         while try statement.step() {

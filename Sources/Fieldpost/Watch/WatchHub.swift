@@ -51,14 +51,18 @@ final class WatchHub: Sendable {
 
     /// Subscribes to the observation called `key`, which is made where it is missing.
     func subscribe<Element: Sendable>(
-        _ key: Key?, _ subscriber: WatchSubscriber<Element>,
-        isSame: @escaping @Sendable (Element, Element) -> Bool, run: @escaping WatchedQuery<Element>.Run
+        _ key: Key?,
+        _ subscriber: WatchSubscriber<Element>,
+        isSame: @escaping @Sendable (Element, Element) -> Bool,
+        run: @escaping WatchedQuery<Element>.Run
     ) -> WatchLease {
         while true {
             let made: WatchedQuery<Element>? = state.withLock { state in
                 if state.isClosed { return nil }
                 if let key, let known = state.shared[key] as? WatchedQuery<Element> { return known }
-                let new = WatchedQuery(run: run, isSame: isSame) { [weak self] ended in self?.remove(ended, key) }
+                let new = WatchedQuery(run: run, isSame: isSame) { [weak self] ended in
+                    self?.remove(ended, key)
+                }
                 state.all[ObjectIdentifier(new)] = new
                 if let key { state.shared[key] = new }
                 return new

@@ -6,10 +6,12 @@
 /// row. Results are of whole transactions. Who reads slowly gets the latest, and never a queue of older ones. Leaving
 /// the loop, or cancelling its task, ends the watching; closing the store ends the sequence.
 public struct WatchSequence<Element: Sendable>: AsyncSequence, Sendable {
+    /// What the query throws.
     public typealias Failure = any Error
 
     let start: @Sendable (WatchSubscriber<Element>) -> WatchLease
 
+    /// Begins to watch.
     public func makeAsyncIterator() -> Iterator {
         let subscriber = WatchSubscriber<Element>()
         return Iterator(subscriber: subscriber, lease: start(subscriber))

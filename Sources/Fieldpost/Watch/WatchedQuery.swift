@@ -29,7 +29,8 @@ final class WatchedQuery<Element: Sendable>: AnyWatchedQuery {
     private let onEnd: @Sendable (WatchedQuery) -> Void
 
     init(
-        run: @escaping Run, isSame: @escaping @Sendable (Element, Element) -> Bool,
+        run: @escaping Run,
+        isSame: @escaping @Sendable (Element, Element) -> Bool,
         onEnd: @escaping @Sendable (WatchedQuery) -> Void
     ) {
         self.run = run
@@ -137,10 +138,13 @@ struct WatchedQueryState<Element: Sendable> {
 
     /// A run ended; who gets its result, and whether to run again.
     mutating func finished(
-        _ observed: Observed<Element>, isSame: (Element, Element) -> Bool
+        _ observed: Observed<Element>,
+        isSame: (Element, Element) -> Bool
     ) -> ([WatchSubscriber<Element>], Action) {
         if hasEnded { return ([], .wait) }
-        let isNew = latest.map { $0.fingerprint != observed.fingerprint || !isSame($0.element, observed.element) } ?? true
+        let isNew =
+            latest.map { $0.fingerprint != observed.fingerprint || !isSame($0.element, observed.element) }
+            ?? true
         latest = observed
         let again = isStale
         isStale = false

@@ -17,17 +17,25 @@ struct ArgumentParser {
         var arguments = arguments[...]
         if arguments.first == "--version" { return .version }
         if arguments.first == "help" { arguments = arguments.dropFirst() + ["--help"] }
-        guard let first = arguments.first else { throw UsageError("Say which command to run; fieldpost --help lists them.") }
+        guard let first = arguments.first else {
+            throw UsageError("Say which command to run; fieldpost --help lists them.")
+        }
         if first == "--help" || first == "-h" { return .overview([]) }
         var words: [String] = []
         while let word = arguments.first, !word.hasPrefix("-") {
-            let known = Set(commands.filter { $0.path.starts(with: words) && $0.path.count > words.count }.map { $0.path[words.count] })
+            let known = Set(
+                commands.filter { $0.path.starts(with: words) && $0.path.count > words.count }.map {
+                    $0.path[words.count]
+                }
+            )
             if known.isEmpty { break }
             guard known.contains(word) else { throw unknown(word, after: words, known.sorted()) }
             words.append(word)
             arguments = arguments.dropFirst()
         }
-        guard let command = commands.first(where: { $0.path == words }) else { return try group(words, arguments) }
+        guard let command = commands.first(where: { $0.path == words }) else {
+            return try group(words, arguments)
+        }
         return try parse(command, arguments)
     }
 
@@ -39,12 +47,17 @@ struct ArgumentParser {
 
     private func group(_ words: [String], _ rest: ArraySlice<String>) throws(UsageError) -> Request {
         if rest.first == "--help" || rest.first == "-h" { return .overview(words) }
-        if words.isEmpty, let option = rest.first { throw UsageError("There is no option \(option) before a command.") }
+        if words.isEmpty, let option = rest.first {
+            throw UsageError("There is no option \(option) before a command.")
+        }
         let next = commands.filter { $0.path.starts(with: words) }.map { $0.path[words.count] }
-        throw UsageError("Say what \(words.joined(separator: " ")) shall do: \(next.joined(separator: ", ")).")
+        throw UsageError(
+            "Say what \(words.joined(separator: " ")) shall do: \(next.joined(separator: ", "))."
+        )
     }
 
-    private func parse(_ command: CommandSpec, _ arguments: ArraySlice<String>) throws(UsageError) -> Request {
+    private func parse(_ command: CommandSpec, _ arguments: ArraySlice<String>) throws(UsageError) -> Request
+    {
         var invocation = Invocation()
         var rest = arguments
         var isLiteral = false
@@ -64,19 +77,29 @@ struct ArgumentParser {
     }
 
     private func takeOption(
-        _ argument: String, _ rest: inout ArraySlice<String>, _ command: CommandSpec, _ invocation: inout Invocation
+        _ argument: String,
+        _ rest: inout ArraySlice<String>,
+        _ command: CommandSpec,
+        _ invocation: inout Invocation
     ) throws(UsageError) {
-        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
+            String.init
+        )
         let name = String(parts[0].drop(while: { $0 == "-" }))
         guard argument.hasPrefix("--"), let option = command.options.first(where: { $0.name == name }) else {
-            let hint = nearest(to: name, in: command.options.map(\.name) + ["help"]).map { "; did you mean --\($0)?" } ?? "."
+            let hint =
+                nearest(to: name, in: command.options.map(\.name) + ["help"]).map {
+                    "; did you mean --\($0)?"
+                } ?? "."
             throw UsageError("\(command.name) has no option \(parts[0])\(hint)", command: command.name)
         }
         if invocation.values[name] != nil, !option.isRepeated {
             throw UsageError("--\(name) is given twice; give it once.", command: command.name)
         }
         if option.value == nil {
-            if parts.count > 1 { throw UsageError("--\(name) takes no value; leave it out.", command: command.name) }
+            if parts.count > 1 {
+                throw UsageError("--\(name) takes no value; leave it out.", command: command.name)
+            }
             invocation.values[name, default: []].append("")
         } else if let value = parts.count > 1 ? parts[1] : rest.popFirst() {
             invocation.values[name, default: []].append(value)
@@ -87,7 +110,10 @@ struct ArgumentParser {
 
     private func check(_ invocation: Invocation, _ command: CommandSpec) throws(UsageError) {
         for option in command.options where option.isRequired && invocation.values[option.name] == nil {
-            throw UsageError("--\(option.name) \(option.value ?? "") is missing; add it.", command: command.name)
+            throw UsageError(
+                "--\(option.name) \(option.value ?? "") is missing; add it.",
+                command: command.name
+            )
         }
         if invocation.operands.count < command.operands.count {
             let missing = command.operands[invocation.operands.count].name

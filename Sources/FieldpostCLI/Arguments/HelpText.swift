@@ -13,7 +13,10 @@ enum HelpText {
             parts.append("Arguments:\n" + table(command.operands.map { ($0.name, $0.help) }))
         }
         let options = command.options + [.help]
-        parts.append("Options:\n" + table(options.map { (spelled($0), $0.help + ($0.isRepeated ? " (repeatable)" : "")) }))
+        parts.append(
+            "Options:\n"
+                + table(options.map { (spelled($0), $0.help + ($0.isRepeated ? " (repeatable)" : "")) })
+        )
         parts += command.notes.map { wrapped($0) }
         return parts.joined(separator: "\n\n") + "\n"
     }
@@ -28,7 +31,8 @@ enum HelpText {
         text += wrapped(
             "“fieldpost COMMAND --help” explains a command. Exit codes: 0 done, 3 work remains, 4 a person is needed, "
                 + "64 usage, 65 bad schema, CSV or store version, 66 file missing, 69 address taken or store unusable, "
-                + "70 a bug, 75 locked.")
+                + "70 a bug, 75 locked."
+        )
         return text + "\n"
     }
 

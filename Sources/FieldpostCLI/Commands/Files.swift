@@ -20,14 +20,21 @@ enum Files {
         guard let path = invocation["token-file"] else { return invocation["token"] }
         let text = String(decoding: try bytes(path, "token"), as: UTF8.self)
         let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
-        if token.isEmpty { throw Failure("usage", "The token file \(path) is empty; write the token into it.", exit: .badData) }
+        if token.isEmpty {
+            throw Failure(
+                "usage",
+                "The token file \(path) is empty; write the token into it.",
+                exit: .badData
+            )
+        }
         return token
     }
 
     /// The address from `--server`.
     static func server(_ invocation: Invocation) throws -> URL? {
         guard let text = invocation["server"] else { return nil }
-        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(),
+            ["http", "https"].contains(scheme),
             url.host()?.isEmpty == false
         else { throw UsageError("--server takes an address such as http://127.0.0.1:8080.") }
         return url
@@ -39,10 +46,18 @@ enum Files {
             throw Failure("missing", "There is no \(what) file \(path); check the path.", exit: .missingFile)
         }
         guard let data = FileManager.default.contents(atPath: path) else {
-            throw Failure("missing", "The \(what) file \(path) cannot be read; correct its permissions.", exit: .missingFile)
+            throw Failure(
+                "missing",
+                "The \(what) file \(path) cannot be read; correct its permissions.",
+                exit: .missingFile
+            )
         }
         guard data.count <= longest else {
-            throw Failure("usage", "The \(what) file \(path) is longer than 16 MiB; give the right file.", exit: .badData)
+            throw Failure(
+                "usage",
+                "The \(what) file \(path) is longer than 16 MiB; give the right file.",
+                exit: .badData
+            )
         }
         return [UInt8](data)
     }

@@ -6,10 +6,12 @@ internal import FieldpostSQLite
 /// `fieldpost import`.
 enum ImportCommand {
     static let spec = CommandSpec(
-        path: ["import"], summary: "Write the rows of a CSV file into a device's table.",
+        path: ["import"],
+        summary: "Write the rows of a CSV file into a device's table.",
         operands: [.init(name: "FILE", help: "a CSV file, plain or gzip; its first line names the columns")],
         options: [
-            .required("schema", "FILE", "the app's schema"), .required("db", "FILE", "the device's database, made if absent"),
+            .required("schema", "FILE", "the app's schema"),
+            .required("db", "FILE", "the device's database, made if absent"),
             .required("table", "T", "the table"), .json,
         ],
         notes: [
@@ -35,7 +37,9 @@ enum ImportCommand {
             await store.close()
         } catch {
             await store.close()
-            if run.summary.written > 0 { console.errorLine("fieldpost: \(run.summary.written) rows before it are kept.") }
+            if run.summary.written > 0 {
+                console.errorLine("fieldpost: \(run.summary.written) rows before it are kept.")
+            }
             throw error
         }
         console.line(invocation.has("json") ? run.json.text : run.text)
@@ -43,8 +47,9 @@ enum ImportCommand {
     }
 }
 
-/// Keys in random order touch pages all over the file: a cache that holds them, and a log that is written back rarely,
-/// save most of the reading and writing. Commits are as safe as ever.
+/// A large cache, and a log that is written back rarely; commits are as safe as ever.
+///
+/// Keys in random order touch pages all over the file, which would be read and written again for each batch.
 private let tuning = "PRAGMA cache_size = -65536; PRAGMA wal_autocheckpoint = 16000"
 
 /// One import and how far it is.
@@ -86,7 +91,9 @@ private struct ImportRun {
     private mutating func add(_ batch: ImportBatch.Summary) {
         for line in batch.differing where summary.differing.count < Self.named {
             summary.differing.append(line)
-            console.errorLine("\(path), line \(line): the row exists with other values; change it in the app, or drop the line.")
+            console.errorLine(
+                "\(path), line \(line): the row exists with other values; change it in the app, or drop the line."
+            )
         }
         summary.written += batch.written
         summary.skipped += batch.skipped
@@ -111,7 +118,8 @@ private struct ImportRun {
 
     var json: JSONObject {
         [
-            "ok": .bool(differing == 0), "table": .string(table.name), "imported": .integer(Int64(summary.written)),
+            "ok": .bool(differing == 0), "table": .string(table.name),
+            "imported": .integer(Int64(summary.written)),
             "skipped": .integer(Int64(summary.skipped)), "differing": .integer(Int64(differing)),
         ]
     }

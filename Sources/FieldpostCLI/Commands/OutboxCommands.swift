@@ -6,15 +6,19 @@ internal import Foundation
 enum OutboxCommands {
     private static let db = CommandSpec.Option.required("db", "FILE", "the device's database")
     private static let operand = CommandSpec.Operand(
-        name: "OPERATION", help: "the operation's id, or its number in the first column of the list")
+        name: "OPERATION",
+        help: "the operation's id, or its number in the first column of the list"
+    )
     private static let beside = "Works beside a running device; the file keeps its own schema."
 
     static let list = CommandSpec(
-        path: ["outbox", "list"], summary: "List what waits to be sent, and what failed.",
+        path: ["outbox", "list"],
+        summary: "List what waits to be sent, and what failed.",
         options: [
             db, .optional("state", "STATE", "only pending, inFlight, held or failed ones"),
             .optional("limit", "N", "show at most N (default 100; 0 shows all)"), .json,
-        ], notes: [beside]
+        ],
+        notes: [beside]
     ) { invocation, console in
         let state = try invocation["state"].map(state)
         guard let limit = Int(invocation["limit"] ?? "100"), limit >= 0 else {
@@ -35,7 +39,10 @@ enum OutboxCommands {
     }
 
     static let show = CommandSpec(
-        path: ["outbox", "show"], summary: "Show one operation whole.", operands: [operand], options: [db, .json],
+        path: ["outbox", "show"],
+        summary: "Show one operation whole.",
+        operands: [operand],
+        options: [db, .json],
         notes: [beside]
     ) { invocation, console in
         try await withStore(invocation) { store in
@@ -46,9 +53,13 @@ enum OutboxCommands {
     }
 
     static let retry = CommandSpec(
-        path: ["outbox", "retry"], summary: "Send a failed operation again, with its group.", operands: [operand],
+        path: ["outbox", "retry"],
+        summary: "Send a failed operation again, with its group.",
+        operands: [operand],
         options: [db, .json],
-        notes: ["Prints the ids that the group has from now on; the device sends it with its next sync.", beside]
+        notes: [
+            "Prints the ids that the group has from now on; the device sends it with its next sync.", beside,
+        ]
     ) { invocation, console in
         try await withStore(invocation) { store in
             let item = try await find(invocation.operands[0], in: store)
@@ -57,9 +68,11 @@ enum OutboxCommands {
     }
 
     static let discard = CommandSpec(
-        path: ["outbox", "discard"], summary: "Give an operation up, with its group, and take it back.",
+        path: ["outbox", "discard"],
+        summary: "Give an operation up, with its group, and take it back.",
         operands: [operand],
-        options: [db, .flag("dependants", "also what depends on it (not built yet)"), .json], notes: [beside]
+        options: [db, .flag("dependants", "also what depends on it (not built yet)"), .json],
+        notes: [beside]
     ) { invocation, console in
         if invocation.has("dependants") { throw Failure.unsupported("Discarding with dependants") }
         return try await withStore(invocation) { store in
@@ -69,17 +82,24 @@ enum OutboxCommands {
     }
 
     static let edit = CommandSpec(
-        path: ["outbox", "edit"], summary: "Replace an operation's change (not built yet).", operands: [operand],
+        path: ["outbox", "edit"],
+        summary: "Replace an operation's change (not built yet).",
+        operands: [operand],
         options: [db, .optional("set", "JSON", "the new values"), .json]
     ) { _, _ in throw Failure.unsupported("Editing an operation") }
 
     static let undo = CommandSpec(
-        path: ["outbox", "undo"], summary: "Undo an operation (not built yet).", operands: [operand],
+        path: ["outbox", "undo"],
+        summary: "Undo an operation (not built yet).",
+        operands: [operand],
         options: [db, .json]
     ) { _, _ in throw Failure.unsupported("Undoing an operation") }
 
     static let export = CommandSpec(
-        path: ["outbox", "export"], summary: "Print every operation as a line of JSON.", options: [db], notes: [beside]
+        path: ["outbox", "export"],
+        summary: "Print every operation as a line of JSON.",
+        options: [db],
+        notes: [beside]
     ) { invocation, console in
         try await withStore(invocation) { store in
             var last: Int64 = 0
@@ -95,7 +115,8 @@ enum OutboxCommands {
     // MARK: Parts
 
     private static func withStore(
-        _ invocation: Invocation, _ body: (Store) async throws -> ExitCode
+        _ invocation: Invocation,
+        _ body: (Store) async throws -> ExitCode
     ) async throws -> ExitCode {
         let store = try await Store.open(at: try invocation.required("db"))
         do {
@@ -123,14 +144,24 @@ enum OutboxCommands {
         }
         guard let found else {
             throw Failure(
-                "operation_missing", "There is no unsettled operation \(text); fieldpost outbox list shows them.", exit: .usage)
+                "operation_missing",
+                "There is no unsettled operation \(text); fieldpost outbox list shows them.",
+                exit: .usage
+            )
         }
         return found
     }
 
-    private static func report(_ ids: [OperationID], _ words: String, _ invocation: Invocation, _ console: Console) -> ExitCode {
+    private static func report(
+        _ ids: [OperationID],
+        _ words: String,
+        _ invocation: Invocation,
+        _ console: Console
+    ) -> ExitCode {
         if invocation.has("json") {
-            console.line(JSON.object(["ok": true, "operations": .array(ids.map { .string($0.text) })]).text())
+            console.line(
+                JSON.object(["ok": true, "operations": .array(ids.map { .string($0.text) })]).text()
+            )
         } else {
             for id in ids { console.line("\(words): \(id.text)") }
         }

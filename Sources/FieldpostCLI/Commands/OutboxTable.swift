@@ -10,7 +10,14 @@ enum OutboxTable {
         for item in items {
             lines.append(
                 line(
-                    "\(item.seq)", item.state.rawValue, item.action, item.table, item.row, age(item.createdAt, now: now)))
+                    "\(item.seq)",
+                    item.state.rawValue,
+                    item.action,
+                    item.table,
+                    item.row,
+                    age(item.createdAt, now: now)
+                )
+            )
             if let failure = item.failure {
                 let words = failure.message.isEmpty ? failure.code : "\(failure.code): \(failure.message)"
                 lines.append(HelpText.wrapped(words, indent: 7, firstIndent: 7))
@@ -23,7 +30,12 @@ enum OutboxTable {
     }
 
     private static func line(
-        _ seq: String, _ state: String, _ action: String, _ table: String, _ row: String, _ age: String
+        _ seq: String,
+        _ state: String,
+        _ action: String,
+        _ table: String,
+        _ row: String,
+        _ age: String
     ) -> String {
         let cells = [(seq, 6), (state, 8), (action, 6), (table, 14), (row, 36)]
         return cells.map { cell($0.0, $0.1) }.joined(separator: " ") + " " + age

@@ -4,9 +4,13 @@ internal import FieldpostSQLite
 /// `fieldpost schema check`.
 enum SchemaCommand {
     static let check = CommandSpec(
-        path: ["schema", "check"], summary: "Check a schema file and name every problem.",
-        operands: [.init(name: "FILE", help: "the schema file")], options: [.json],
-        notes: ["Prints one line a problem, “table.column: what; remedy”, and exits with 65 when there is any."]
+        path: ["schema", "check"],
+        summary: "Check a schema file and name every problem.",
+        operands: [.init(name: "FILE", help: "the schema file")],
+        options: [.json],
+        notes: [
+            "Prints one line a problem, “table.column: what; remedy”, and exits with 65 when there is any."
+        ]
     ) { invocation, console in
         let path = invocation.operands[0]
         let isJSON = invocation.has("json")
@@ -17,14 +21,17 @@ enum SchemaCommand {
             if isJSON {
                 console.line(#"{"ok":true,"version":\#(schema.version),"tables":\#(count)}"#)
             } else {
-                console.line("\(path): version \(schema.version), \(count) table\(count == 1 ? "" : "s"), no problems")
+                console.line(
+                    "\(path): version \(schema.version), \(count) table\(count == 1 ? "" : "s"), no problems"
+                )
             }
             return .done
         } catch let error as SchemaError {
             if isJSON {
                 let problems = error.problems.map { problem -> JSON in
                     [
-                        "table": problem.table.map(JSON.string) ?? .null, "column": problem.column.map(JSON.string) ?? .null,
+                        "table": problem.table.map(JSON.string) ?? .null,
+                        "column": problem.column.map(JSON.string) ?? .null,
                         "message": .string(problem.message), "remedy": .string(problem.remedy),
                     ]
                 }
@@ -48,8 +55,11 @@ enum SchemaCommand {
                 } catch {
                     throw SchemaError(problems: [
                         .init(
-                            table: table.name, column: nil, message: "SQLite refuses the table (\(error.detail ?? error.message))",
-                            remedy: "correct the expression of its checks or its defaults")
+                            table: table.name,
+                            column: nil,
+                            message: "SQLite refuses the table (\(error.detail ?? error.message))",
+                            remedy: "correct the expression of its checks or its defaults"
+                        )
                     ])
                 }
             }

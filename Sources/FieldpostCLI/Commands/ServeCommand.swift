@@ -5,11 +5,16 @@ internal import FieldpostServerHTTP
 /// `fieldpost serve`.
 enum ServeCommand {
     static let spec = CommandSpec(
-        path: ["serve"], summary: "Serve devices over HTTP, on an SQLite file.",
+        path: ["serve"],
+        summary: "Serve devices over HTTP, on an SQLite file.",
         options: [
             .required("schema", "FILE", "the app's schema"),
             .required("store", "PATH", "where the data lives, made if absent; also as sqlite:PATH"),
-            .optional("listen", "HOST:PORT", "where to listen (default 127.0.0.1:8080; port 0 takes a free one)"),
+            .optional(
+                "listen",
+                "HOST:PORT",
+                "where to listen (default 127.0.0.1:8080; port 0 takes a free one)"
+            ),
         ],
         notes: [
             #"Prints {"event":"listening","address":"127.0.0.1:8080"} once devices can connect; logs go to standard error, "#
@@ -21,6 +26,7 @@ enum ServeCommand {
         let address = try ListenAddress(invocation["listen"] ?? "127.0.0.1:8080").address
         let path = try StoreAddress(try invocation.required("store")).path
         let schema = try Files.schema(try invocation.required("schema"))
+        let stopped = await console.watchForStop()
         let server = try await SQLiteServer(path: path, schema: schema)
         let http = FieldpostHTTPServer(server: server, listen: address) { console.errorLine($0) }
         do {
@@ -30,7 +36,7 @@ enum ServeCommand {
             await server.close()
             throw error
         }
-        await console.stopped()
+        await stopped()
         await http.stop(grace: grace)
         await server.close()
         return .done
@@ -47,7 +53,10 @@ struct ListenAddress {
     /// `HOST:PORT`, `[IPv6]:PORT` or `:PORT`.
     init(_ text: String) throws(UsageError) {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
-            throw UsageError("--listen takes an address and a port, such as 127.0.0.1:8080.", command: "serve")
+            throw UsageError(
+                "--listen takes an address and a port, such as 127.0.0.1:8080.",
+                command: "serve"
+            )
         }
         var host = String(text[..<colon])
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }

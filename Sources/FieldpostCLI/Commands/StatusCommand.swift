@@ -4,7 +4,8 @@ internal import FieldpostCore
 /// `fieldpost status`.
 enum StatusCommand {
     static let spec = CommandSpec(
-        path: ["status"], summary: "Say where a device's data stands.",
+        path: ["status"],
+        summary: "Say where a device's data stands.",
         options: [.required("db", "FILE", "the device's database"), .json],
         notes: [
             "Works beside a running device. Exits with 0 when all is synced, 3 when work remains, 4 when a person is "
@@ -29,7 +30,8 @@ extension SyncStatus {
     /// The counts that are not zero, for people.
     var counts: String {
         let all = [
-            ("local", local), ("pending", pending), ("in flight", inFlight), ("held", held), ("failed", failed),
+            ("local", local), ("pending", pending), ("in flight", inFlight), ("held", held),
+            ("failed", failed),
             ("conflicts", conflicts),
         ]
         let some = all.filter { $0.1 > 0 }.map { "\($0.1) \($0.0)" }

@@ -4,15 +4,22 @@ internal import FieldpostCore
 /// `fieldpost sync`.
 enum SyncCommand {
     static let spec = CommandSpec(
-        path: ["sync"], summary: "Sync a device once, or for some seconds, and say how it went.",
-        options: OpenDevice.options.map { $0.name == "server" ? .required("server", "URL", "the server to sync with") : $0 } + [
+        path: ["sync"],
+        summary: "Sync a device once, or for some seconds, and say how it went.",
+        options: OpenDevice.options.map {
+            $0.name == "server" ? .required("server", "URL", "the server to sync with") : $0
+        } + [
             .optional("for", "SECONDS", "keep syncing for so long, then once more"), .json,
         ],
-        notes: ["Exits with 0 when all is synced, 3 when work remains (also offline), 4 when a person is needed."]
+        notes: [
+            "Exits with 0 when all is synced, 3 when work remains (also offline), 4 when a person is needed."
+        ]
     ) { invocation, console in
         let seconds = try invocation["for"].map(seconds)
         let device = try await OpenDevice(invocation)
-        guard let engine = device.engine else { throw UsageError("--server is missing; add it.", command: "sync") }
+        guard let engine = device.engine else {
+            throw UsageError("--server is missing; add it.", command: "sync")
+        }
         if let seconds {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { try? await engine.run() }
@@ -43,7 +50,8 @@ enum SyncCommand {
 
     private static func json(_ report: SyncReport, _ status: SyncStatus) -> JSONObject {
         [
-            "ok": true, "online": .bool(report.isOnline), "reason": report.reason.isEmpty ? .null : .string(report.reason),
+            "ok": true, "online": .bool(report.isOnline),
+            "reason": report.reason.isEmpty ? .null : .string(report.reason),
             "status": .object(status.json), "pushed": .integer(Int64(report.pushed)),
             "conflicts": .integer(Int64(report.conflicts)), "rejected": .integer(Int64(report.rejected)),
             "pulled": .integer(Int64(report.pulled)),

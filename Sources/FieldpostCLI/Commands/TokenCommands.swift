@@ -5,13 +5,24 @@ internal import Foundation
 
 /// `fieldpost token …`: who may talk to a server.
 enum TokenCommands {
-    private static let store = CommandSpec.Option.required("store", "PATH", "the server's store, also as sqlite:PATH")
+    private static let store = CommandSpec.Option.required(
+        "store",
+        "PATH",
+        "the server's store, also as sqlite:PATH"
+    )
 
     static let create = CommandSpec(
-        path: ["token", "create"], summary: "Make a token and print it; it is shown only once.",
+        path: ["token", "create"],
+        summary: "Make a token and print it; it is shown only once.",
         options: [
             store, .optional("tenant", "T", "whose database it opens (default main)"),
-            .init(name: "scope", value: "S", help: "whose rows it reaches; * for all", isRequired: true, isRepeated: true),
+            .init(
+                name: "scope",
+                value: "S",
+                help: "whose rows it reaches; * for all",
+                isRequired: true,
+                isRepeated: true
+            ),
             .optional("role", "ROLE", "device, console or admin (default device)"),
             .optional("name", "NAME", "what people call it"), .json,
         ],
@@ -26,10 +37,18 @@ enum TokenCommands {
         defer { connection.close() }
         try ServerCore.openForTokens(connection, now: environment.now, random: environment.random)
         let made = try Tokens.create(
-            connection, name: invocation["name"] ?? "", tenant: tenant, role: invocation["role"] ?? "device",
-            scopes: scopes, now: environment.now, random: environment.random)
+            connection,
+            name: invocation["name"] ?? "",
+            tenant: tenant,
+            role: invocation["role"] ?? "device",
+            scopes: scopes,
+            now: environment.now,
+            random: environment.random
+        )
         if invocation.has("json") {
-            console.line(JSON.object(["ok": true, "token": .string(made.token), "id": .string(made.id)]).text())
+            console.line(
+                JSON.object(["ok": true, "token": .string(made.token), "id": .string(made.id)]).text()
+            )
         } else {
             console.line(made.token)
         }
@@ -37,7 +56,9 @@ enum TokenCommands {
     }
 
     static let list = CommandSpec(
-        path: ["token", "list"], summary: "List the tokens of a server, without their secrets.", options: [store, .json]
+        path: ["token", "list"],
+        summary: "List the tokens of a server, without their secrets.",
+        options: [store, .json]
     ) { invocation, console in
         let connection = try existing(invocation)
         defer { connection.close() }
@@ -51,8 +72,10 @@ enum TokenCommands {
     }
 
     static let revoke = CommandSpec(
-        path: ["token", "revoke"], summary: "Make a token useless from the next request on.",
-        operands: [.init(name: "ID", help: "the token's id, from fieldpost token list")], options: [store, .json]
+        path: ["token", "revoke"],
+        summary: "Make a token useless from the next request on.",
+        operands: [.init(name: "ID", help: "the token's id, from fieldpost token list")],
+        options: [store, .json]
     ) { invocation, console in
         let connection = try existing(invocation)
         defer { connection.close() }
@@ -64,8 +87,13 @@ enum TokenCommands {
     private static func existing(_ invocation: Invocation) throws -> Connection {
         let path = try StoreAddress(try invocation.required("store")).path
         let connection = try Connection(path: path, mode: .readWrite)
-        guard try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_tokens'") != nil else {
-            throw Failure("not_a_store", "The file is no server's store; give the path that serve uses.", exit: .unavailable)
+        guard try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_tokens'") != nil
+        else {
+            throw Failure(
+                "not_a_store",
+                "The file is no server's store; give the path that serve uses.",
+                exit: .unavailable
+            )
         }
         return connection
     }
@@ -78,7 +106,10 @@ struct StoreAddress: Equatable {
     init(_ text: String) throws {
         if text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") {
             throw Failure(
-                "unsupported", "A store on PostgreSQL is not built yet; give a path or sqlite:PATH.", exit: .unavailable)
+                "unsupported",
+                "A store on PostgreSQL is not built yet; give a path or sqlite:PATH.",
+                exit: .unavailable
+            )
         }
         path = text.hasPrefix("sqlite:") ? String(text.dropFirst("sqlite:".count)) : text
         if path.isEmpty { throw UsageError("--store names no file; give a path or sqlite:PATH.") }

@@ -13,20 +13,22 @@ package struct Console: Sendable {
     package var nextLine: @Sendable () async -> [UInt8]?
     /// Whether a person watches standard error.
     package var isWatched: Bool
-    /// Returns once the program shall stop.
-    package var stopped: @Sendable () async -> Void
+    /// Begins to watch for a request to stop; what it returns waits for one.
+    package var watchForStop: @Sendable () async -> @Sendable () async -> Void
 
     /// A console of the given parts.
     package init(
-        write: @escaping @Sendable (String) -> Void, writeError: @escaping @Sendable (String) -> Void,
-        nextLine: @escaping @Sendable () async -> [UInt8]? = { nil }, isWatched: Bool = false,
-        stopped: @escaping @Sendable () async -> Void = { try? await Task.sleep(for: .seconds(1_000_000)) }
+        write: @escaping @Sendable (String) -> Void,
+        writeError: @escaping @Sendable (String) -> Void,
+        nextLine: @escaping @Sendable () async -> [UInt8]? = { nil },
+        isWatched: Bool = false,
+        watchForStop: @escaping @Sendable () async -> @Sendable () async -> Void = { {} }
     ) {
         self.write = write
         self.writeError = writeError
         self.nextLine = nextLine
         self.isWatched = isWatched
-        self.stopped = stopped
+        self.watchForStop = watchForStop
     }
 
     func line(_ text: String) { write(text + "\n") }
@@ -40,25 +42,50 @@ package struct Console: Sendable {
         let output = StandardStream(descriptor: STDOUT_FILENO)
         let errors = StandardStream(descriptor: STDERR_FILENO)
         return Console(
-            write: { output.write($0, endsWithoutReader: true) }, writeError: { errors.write($0, endsWithoutReader: false) },
-            nextLine: { await input.next() }, isWatched: isatty(STDERR_FILENO) == 1, stopped: { await StopSignals.first() })
+            write: { output.write($0, endsWithoutReader: true) },
+            writeError: { errors.write($0, endsWithoutReader: false) },
+            nextLine: { await input.next() },
+            isWatched: isatty(STDERR_FILENO) == 1,
+            watchForStop: { await StopSignals.caught() }
+        )
     }
 }
 
-/// Waits for the signals by which an operator or a supervisor stops a program.
-private enum StopSignals {
-    static func first() async {
-        let (stream, continuation) = AsyncStream<Void>.makeStream()
-        let sources = [SIGTERM, SIGINT].map { number in
-            // The source sees the signal only when its default, to end the process, is off.
-            signal(number, SIG_IGN)
+/// The signals by which an operator or a supervisor stops a program.
+private final class StopSignals: @unchecked Sendable {
+    // Safe because: the sources are made in `init` and dispatch sources may be used from any thread.
+    private let sources: [any DispatchSourceSignal]
+    private let stream: AsyncStream<Void>
+
+    private static let numbers = [SIGTERM, SIGINT]
+
+    private init() {
+        let (stream, stop) = AsyncStream<Void>.makeStream()
+        self.stream = stream
+        sources = Self.numbers.map { number in
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler { continuation.yield() }
-            source.resume()
+            source.setEventHandler { stop.yield() }
             return source
         }
+    }
+
+    /// Returns once the signals are caught, with what waits for the first: one that comes between is not lost.
+    static func caught() async -> @Sendable () async -> Void {
+        let signals = StopSignals()
+        for source in signals.sources {
+            await withCheckedContinuation { continuation in
+                source.setRegistrationHandler { continuation.resume() }
+                source.resume()
+            }
+        }
+        return { await signals.first() }
+    }
+
+    private func first() async {
         for await _ in stream { break }
+        // A second signal ends a program that takes too long.
         for source in sources { source.cancel() }
+        for number in Self.numbers { signal(number, SIG_DFL) }
     }
 }
 

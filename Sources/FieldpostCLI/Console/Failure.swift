@@ -32,11 +32,20 @@ struct Failure: Error, Equatable {
         case let error as HTTPServerError:
             self.init("address", error.message, exit: error.code == .invalidHost ? .usage : .unavailable)
         case let error as JSONError:
-            self.init("json", "The JSON is wrong at byte \(error.offset): \(error.message); correct it.", exit: .badData)
+            self.init(
+                "json",
+                "The JSON is wrong at byte \(error.offset): \(error.message); correct it.",
+                exit: .badData
+            )
         case let error as GzipError: self.init("gzip", error.message, exit: .badData)
-        case is CancellationError: self.init("cancelled", "The command was stopped; run it again.", exit: .workRemains)
+        case is CancellationError:
+            self.init("cancelled", "The command was stopped; run it again.", exit: .workRemains)
         default:
-            self.init("bug", "Something failed that should not (\(type(of: error))); please report it.", exit: .bug)
+            self.init(
+                "bug",
+                "Something failed that should not (\(type(of: error))); please report it.",
+                exit: .bug
+            )
         }
     }
 
@@ -59,12 +68,14 @@ struct Failure: Error, Equatable {
         switch error.code {
         case .sqlError, .misuse:
             self.init("usage", error.message + (error.detail.map { " (\($0))" } ?? ""), exit: .usage)
-        case .constraint, .aborted: self.init("check", error.message + (error.detail.map { " (\($0))" } ?? ""), exit: .badData)
+        case .constraint, .aborted:
+            self.init("check", error.message + (error.detail.map { " (\($0))" } ?? ""), exit: .badData)
         case .missing: self.init("missing", error.message, exit: .missingFile)
         case .busy: self.init("locked", error.message, exit: .locked)
         case .newerFormat: self.init("newer_format", error.message, exit: .badData)
         case .tooBig: self.init("type", error.message, exit: .badData)
-        case .notADatabase, .corrupt, .readOnly, .full, .ioError, .cantOpen, .accessDenied, .closed, .outOfMemory:
+        case .notADatabase, .corrupt, .readOnly, .full, .ioError, .cantOpen, .accessDenied, .closed,
+            .outOfMemory:
             self.init("store_failed", error.message, exit: .unavailable)
         default: self.init("store_failed", error.message, exit: .bug)
         }
@@ -73,7 +84,8 @@ struct Failure: Error, Equatable {
     private init(_ error: ServerError) {
         switch error.code {
         case .newerFormat, .newerSchema: self.init("newer_format", error.message, exit: .badData)
-        case .invalidTenant, .invalidScope, .invalidRole, .unknownToken: self.init("usage", error.message, exit: .usage)
+        case .invalidTenant, .invalidScope, .invalidRole, .unknownToken:
+            self.init("usage", error.message, exit: .usage)
         case .notAStore: self.init("not_a_store", error.message, exit: .unavailable)
         case .closed: self.init("store_failed", error.message, exit: .unavailable)
         default: self.init("schema", error.message, exit: .badData)

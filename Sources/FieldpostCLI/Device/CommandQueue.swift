@@ -27,7 +27,7 @@ actor CommandQueue<Element: Sendable> {
         taker = nil
     }
 
-    /// The next element; `nil` after the last. For one task at a time.
+    /// The next element, or `nil` after the last; for one task at a time.
     func take() async -> Element? {
         putter?.resume()
         putter = nil

@@ -25,9 +25,12 @@ enum DeviceRequest: Equatable, Sendable {
 
     /// Every command by name, with the members it takes beside `do`.
     private static let members: [String: [String]] = [
-        "write": ["ops"], "exec": ["sql", "args"], "query": ["sql", "args"], "intent": ["name", "table", "row", "payload"],
-        "attach": ["table", "row", "column", "path"], "sync": [], "status": ["table", "row"], "outbox": [], "failed": [],
-        "conflicts": [], "retry": ["operation"], "discard": ["operation", "dependants"], "undo": ["operation"],
+        "write": ["ops"], "exec": ["sql", "args"], "query": ["sql", "args"],
+        "intent": ["name", "table", "row", "payload"],
+        "attach": ["table", "row", "column", "path"], "sync": [], "status": ["table", "row"], "outbox": [],
+        "failed": [],
+        "conflicts": [], "retry": ["operation"], "discard": ["operation", "dependants"],
+        "undo": ["operation"],
         "edit": ["operation", "set"], "settle": ["conflict", "keep", "value"], "settled": ["operation"],
         "clock": ["offset_ms"], "network": ["up"],
     ]
@@ -38,7 +41,9 @@ enum DeviceRequest: Equatable, Sendable {
     init(line: [UInt8]) throws(Failure) {
         let json: JSON
         do { json = try JSON(bytes: line) } catch {
-            throw DeviceRequest.usage("The line is not JSON at byte \(error.offset): \(error.message); send one object a line.")
+            throw DeviceRequest.usage(
+                "The line is not JSON at byte \(error.offset): \(error.message); send one object a line."
+            )
         }
         guard let object = json.object, let name = object["do"]?.string else {
             throw DeviceRequest.usage("The line is no command; send {\"do\":…} with the command's name.")
@@ -57,8 +62,16 @@ enum DeviceRequest: Equatable, Sendable {
     private static func read(_ name: String, _ members: Members) throws(Failure) -> DeviceRequest {
         switch name {
         case "write": return .write(try writes(members))
-        case "exec": return .exec(sql: try members.string("sql"), arguments: try SQLValues.values(members.object["args"]))
-        case "query": return .query(sql: try members.string("sql"), arguments: try SQLValues.values(members.object["args"]))
+        case "exec":
+            return .exec(
+                sql: try members.string("sql"),
+                arguments: try SQLValues.values(members.object["args"])
+            )
+        case "query":
+            return .query(
+                sql: try members.string("sql"),
+                arguments: try SQLValues.values(members.object["args"])
+            )
         case "sync": return .sync
         case "status": return try status(members)
         case "outbox": return .outbox
@@ -66,7 +79,9 @@ enum DeviceRequest: Equatable, Sendable {
         case "conflicts": return .conflicts
         case "retry": return .retry(try members.string("operation"))
         case "discard":
-            if try members.bool("dependants", default: false) { throw .unsupported("discard with dependants") }
+            if try members.bool("dependants", default: false) {
+                throw .unsupported("discard with dependants")
+            }
             return .discard(try members.string("operation"))
         case "settled": return .settled(try members.string("operation"))
         case "clock": return .clock(offset: try members.integer("offset_ms"))
@@ -83,10 +98,14 @@ enum DeviceRequest: Equatable, Sendable {
     }
 
     private static func writes(_ members: Members) throws(Failure) -> [Write] {
-        guard let list = members.object["ops"]?.array else { throw usage("write needs “ops”: a list of operations.") }
+        guard let list = members.object["ops"]?.array else {
+            throw usage("write needs “ops”: a list of operations.")
+        }
         var writes: [Write] = []
         for (index, json) in list.enumerated() {
-            guard let object = json.object else { throw usage("ops[\(index)] is no object; write it as {\"table\":…}.") }
+            guard let object = json.object else {
+                throw usage("ops[\(index)] is no object; write it as {\"table\":…}.")
+            }
             writes.append(try write(Members(command: "ops[\(index)]", object: object)))
         }
         return writes
@@ -95,7 +114,9 @@ enum DeviceRequest: Equatable, Sendable {
     private static func write(_ members: Members) throws(Failure) -> Write {
         let known = ["table", "action", "row", "set"]
         for name in members.object.names where !known.contains(name) {
-            throw usage("\(members.command) has no “\(name)”; did you mean \(nearest(to: name, in: known) ?? "")?")
+            throw usage(
+                "\(members.command) has no “\(name)”; did you mean \(nearest(to: name, in: known) ?? "")?"
+            )
         }
         let table = try members.string("table")
         let word = try members.string("action")
@@ -105,9 +126,13 @@ enum DeviceRequest: Equatable, Sendable {
         let row = try members.optionalString("row")
         if row == nil, action != .create { throw usage("\(members.command): \(word) needs “row”.") }
         let given = members.object["set"].flatMap { $0 == .null ? nil : $0 }
-        if given != nil, given?.object == nil { throw usage("\(members.command): “set” is an object of columns.") }
+        if given != nil, given?.object == nil {
+            throw usage("\(members.command): “set” is an object of columns.")
+        }
         if given == nil, action == .update { throw usage("\(members.command): update needs “set”.") }
-        if action == .delete, given?.object?.isEmpty == false { throw usage("\(members.command): delete takes no “set”.") }
+        if action == .delete, given?.object?.isEmpty == false {
+            throw usage("\(members.command): delete takes no “set”.")
+        }
         return Write(action: action, table: table, row: row, set: given?.object ?? [:])
     }
 
@@ -120,13 +145,17 @@ private struct Members {
     let object: JSONObject
 
     func string(_ name: String) throws(Failure) -> String {
-        guard let value = object[name]?.string else { throw DeviceRequest.usage("\(command) needs “\(name)” as a string.") }
+        guard let value = object[name]?.string else {
+            throw DeviceRequest.usage("\(command) needs “\(name)” as a string.")
+        }
         return value
     }
 
     func optionalString(_ name: String) throws(Failure) -> String? {
         guard let value = object[name], value != .null else { return nil }
-        guard let text = value.string else { throw DeviceRequest.usage("\(command) takes “\(name)” as a string.") }
+        guard let text = value.string else {
+            throw DeviceRequest.usage("\(command) takes “\(name)” as a string.")
+        }
         return text
     }
 

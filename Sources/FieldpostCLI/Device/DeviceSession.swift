@@ -10,8 +10,8 @@ struct DeviceSession: Sendable {
     let network: SwitchedTransport?
     let clock: AdjustableClock
     let console: Console
-    /// Whether the engine runs by itself, so that it wants to know of writes.
-    var isLive = false
+    /// Called after each local change.
+    var wrote: @Sendable () async -> Void = {}
 
     private typealias Work = Result<DeviceRequest, Failure>
 
@@ -43,7 +43,9 @@ struct DeviceSession: Sendable {
     private func reply(to work: Work) async -> JSONObject {
         do {
             var reply: JSONObject = ["ok": true]
-            for member in try await perform(try work.get()).members { reply.append(member.name, member.value) }
+            for member in try await perform(try work.get()).members {
+                reply.append(member.name, member.value)
+            }
             return reply
         } catch {
             return Failure(error).json
@@ -55,7 +57,7 @@ struct DeviceSession: Sendable {
         case .write(let writes): return try await write(writes)
         case .exec(let sql, let arguments):
             let changes = try await store.write { try $0.execute(sql, arguments) }
-            await wroteSomething()
+            await wrote()
             return ["changes": .integer(Int64(changes))]
         case .query(let sql, let arguments):
             let rows = try await store.read { try $0.query(sql, arguments) }
@@ -69,9 +71,12 @@ struct DeviceSession: Sendable {
         case .conflicts: return entries(try await store.conflicts().map(\.json))
         case .retry(let text):
             let ids = try await store.retry(try operation(text))
-            await wroteSomething()
+            await wrote()
             return ids.json
-        case .discard(let text): return try await store.discard(try operation(text)).json
+        case .discard(let text):
+            let ids = try await store.discard(try operation(text))
+            await wrote()
+            return ids.json
         case .settled(let text):
             let outcome = try await store.outcome(of: try operation(text))
             return ["outcome": outcome.map { .object($0.json) } ?? .null]
@@ -83,13 +88,13 @@ struct DeviceSession: Sendable {
 
     private func operation(_ text: String) throws(Failure) -> OperationID {
         guard let id = OperationID(text) else {
-            throw Failure("operation_missing", "There is no operation with this id; ids are UUIDs.", exit: .usage)
+            throw Failure(
+                "operation_missing",
+                "There is no operation with this id; ids are UUIDs.",
+                exit: .usage
+            )
         }
         return id
-    }
-
-    private func wroteSomething() async {
-        if isLive { await engine?.poke() }
     }
 
     private func write(_ writes: [DeviceRequest.Write]) async throws -> JSONObject {
@@ -108,18 +113,25 @@ struct DeviceSession: Sendable {
             }
             return (rows, try transaction.operations())
         }
-        await wroteSomething()
-        return ["operations": .array(operations.map { .string($0.text) }), "rows": .array(rows.map(JSON.string))]
+        await wrote()
+        return [
+            "operations": .array(operations.map { .string($0.text) }), "rows": .array(rows.map(JSON.string)),
+        ]
     }
 
     private func sync() async throws -> JSONObject {
         let report: SyncReport?
-        if let engine { report = try await DeviceSync(store: store, engine: engine).run() } else { report = nil }
+        if let engine {
+            report = try await DeviceSync(store: store, engine: engine).run()
+        } else {
+            report = nil
+        }
         let reason = report?.reason ?? "no server is configured; start the device with --server"
         return [
             "online": .bool(report?.isOnline ?? false), "reason": reason.isEmpty ? .null : .string(reason),
             "status": .object(try await store.status().json), "pushed": .integer(Int64(report?.pushed ?? 0)),
-            "conflicts": .integer(Int64(report?.conflicts ?? 0)), "rejected": .integer(Int64(report?.rejected ?? 0)),
+            "conflicts": .integer(Int64(report?.conflicts ?? 0)),
+            "rejected": .integer(Int64(report?.rejected ?? 0)),
             "pulled": .integer(Int64(report?.pulled ?? 0)),
         ]
     }

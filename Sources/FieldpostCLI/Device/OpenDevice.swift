@@ -10,8 +10,10 @@ struct OpenDevice: Sendable {
     let engine: SyncEngine?
 
     static let options: [CommandSpec.Option] = [
-        .required("schema", "FILE", "the app's schema"), .required("db", "FILE", "the device's database, made if absent"),
-        .optional("server", "URL", "the server to sync with"), .optional("token", "TOKEN", "what the server lets in"),
+        .required("schema", "FILE", "the app's schema"),
+        .required("db", "FILE", "the device's database, made if absent"),
+        .optional("server", "URL", "the server to sync with"),
+        .optional("token", "TOKEN", "what the server lets in"),
         .optional("token-file", "FILE", "a file that holds the token"),
     ]
 
@@ -25,11 +27,17 @@ struct OpenDevice: Sendable {
         clock = AdjustableClock()
         var configuration = Store.Configuration()
         configuration.environment = clock.environment
-        let store = try await Store.open(at: try invocation.required("db"), schema: schema, configuration: configuration)
+        let store = try await Store.open(
+            at: try invocation.required("db"),
+            schema: schema,
+            configuration: configuration
+        )
         self.store = store
         if token != nil {
             // A file of an app has an account already, and it stays.
-            do { try await store.signIn(account: Self.account) } catch let error as FieldpostError where error.code == .wrongState {}
+            do { try await store.signIn(account: Self.account) } catch let error as FieldpostError
+                where error.code == .wrongState
+            {}
         }
         let environment = configuration.environment
         network = server.map { SwitchedTransport(HTTPTransport(server: $0, environment: environment)) }

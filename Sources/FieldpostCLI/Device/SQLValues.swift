@@ -23,7 +23,8 @@ enum SQLValues {
             if let text = object["base64"]?.string, let bytes = Base64.decode(text) { return .blob(bytes) }
         default: break
         }
-        let message = "A value is null, a number of 64 bits, a string, or {\"base64\":…}; pass other JSON as its text."
+        let message =
+            "A value is null, a number of 64 bits, a string, or {\"base64\":…}; pass other JSON as its text."
         throw Failure("type", message, exit: .badData)
     }
 

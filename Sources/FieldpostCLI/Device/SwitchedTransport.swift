@@ -29,7 +29,9 @@ final class SwitchedTransport: Transport {
     }
 
     func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
-        try await exchange { [inner] () throws(ExchangeFailure) in try await inner.pull(cursor: cursor, context) }
+        try await exchange { [inner] () throws(ExchangeFailure) in
+            try await inner.pull(cursor: cursor, context)
+        }
     }
 
     func probe(_ context: RequestContext) async -> Bool {
@@ -46,7 +48,11 @@ final class SwitchedTransport: Transport {
             do throws(ExchangeFailure) { return .success(try await body()) } catch { return .failure(error) }
         }
         let ticket = enter { task.cancel() }
-        let result = await withTaskCancellationHandler { await task.value } onCancel: { task.cancel() }
+        let result = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
         let isUp = leave(ticket)
         if case .failure = result, !isUp { throw Self.down }
         return try result.get()

@@ -99,12 +99,18 @@ final class CSVParser {
                     buffer.append(byte)
                     state = .quoted
                 } else if !(try end(byte)) {
-                    throw CSVError(line: recordLine, message: "something follows a closing quote; double the quotes inside")
+                    throw CSVError(
+                        line: recordLine,
+                        message: "something follows a closing quote; double the quotes inside"
+                    )
                 }
                 index += 1
             }
             if buffer.count > Self.longestRecord {
-                throw CSVError(line: recordLine, message: "a record is longer than 8 MiB; a quote may be missing")
+                throw CSVError(
+                    line: recordLine,
+                    message: "a record is longer than 8 MiB; a quote may be missing"
+                )
             }
         }
     }
@@ -162,7 +168,9 @@ final class CSVParser {
         ends.append(buffer.count)
         state = .fieldStart
         if !isEmptyLine {
-            try buffer.withUnsafeBufferPointer { try take(CSVRecord(line: recordLine, bytes: $0, ends: ends)) }
+            try buffer.withUnsafeBufferPointer {
+                try take(CSVRecord(line: recordLine, bytes: $0, ends: ends))
+            }
         }
         buffer.removeAll(keepingCapacity: true)
         ends.removeAll(keepingCapacity: true)

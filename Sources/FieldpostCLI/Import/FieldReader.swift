@@ -28,7 +28,10 @@ struct FieldReader {
         }
         self.columns = columns
         guard let keyIndex = columns.firstIndex(where: { $0.name == table.key }) else {
-            throw CSVError(line: header.line, message: "the column \(table.key) is missing; each row needs its key")
+            throw CSVError(
+                line: header.line,
+                message: "the column \(table.key) is missing; each row needs its key"
+            )
         }
         self.keyIndex = keyIndex
         let missing = table.columns.filter { column in
@@ -44,7 +47,10 @@ struct FieldReader {
     func values(_ record: CSVRecord) throws -> [Value] {
         guard record.count == columns.count else {
             throw CSVError(
-                line: record.line, message: "there are \(record.count) fields instead of \(columns.count); a comma may need quotes")
+                line: record.line,
+                message:
+                    "there are \(record.count) fields instead of \(columns.count); a comma may need quotes"
+            )
         }
         var values: [Value] = []
         values.reserveCapacity(columns.count)
@@ -56,7 +62,8 @@ struct FieldReader {
         return values
     }
 
-    private func value(_ field: UnsafeBufferPointer<UInt8>, _ column: Column) throws(ColumnTypeError) -> Value {
+    private func value(_ field: UnsafeBufferPointer<UInt8>, _ column: Column) throws(ColumnTypeError) -> Value
+    {
         if field.isEmpty {
             if column.isOptional { return .null }
             if column.type == .text { return .text("") }
@@ -64,11 +71,15 @@ struct FieldReader {
         }
         switch column.type {
         case .integer:
-            guard let value = FieldReader.integer(field) else { throw ColumnTypeError(message: "expected a 64-bit integer") }
+            guard let value = FieldReader.integer(field) else {
+                throw ColumnTypeError(message: "expected a 64-bit integer")
+            }
             return .integer(value)
         case .date:
             guard let value = FieldReader.integer(field) ?? ISODate.milliseconds(field) else {
-                throw ColumnTypeError(message: "expected a date such as 2025-11-30T08:00:00Z, or milliseconds since 1970")
+                throw ColumnTypeError(
+                    message: "expected a date such as 2025-11-30T08:00:00Z, or milliseconds since 1970"
+                )
             }
             return .integer(value)
         case .boolean: return .integer(try FieldReader.boolean(try FieldReader.text(field)))

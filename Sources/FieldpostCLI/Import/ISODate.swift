@@ -10,14 +10,16 @@ enum ISODate {
         else { return nil }
         let date = days(year, month, day) * 86_400_000
         if text.isAtEnd { return date }
-        guard text.skip("T") || text.skip(" ") || text.skip("t"), let time = time(&text), let zone = zone(&text),
+        guard text.skip("T") || text.skip(" ") || text.skip("t"), let time = time(&text),
+            let zone = zone(&text),
             text.isAtEnd
         else { return nil }
         return date + time - zone
     }
 
     private static func time(_ text: inout Scanner) -> Int64? {
-        guard let hour = text.digits(2), hour < 24, text.skip(":"), let minute = text.digits(2), minute < 60 else {
+        guard let hour = text.digits(2), hour < 24, text.skip(":"), let minute = text.digits(2), minute < 60
+        else {
             return nil
         }
         var sum = (hour * 60 + minute) * 60_000

@@ -51,11 +51,15 @@ struct ImportBatch {
                 guard let reference = column.reference, !row.values[index].isNull else { continue }
                 let key = db.schema.table(reference.table)?.key ?? "id"
                 let found = try db.connection.scalar(
-                    "SELECT 1 FROM \(quoted(reference.table)) WHERE \(quoted(key)) = ?", row.values[index])
+                    "SELECT 1 FROM \(quoted(reference.table)) WHERE \(quoted(key)) = ?",
+                    row.values[index]
+                )
                 if found == nil {
                     throw CSVError(
                         line: row.line,
-                        message: "\(column.name) refers to a row of \(reference.table) that is missing; import that table first")
+                        message:
+                            "\(column.name) refers to a row of \(reference.table) that is missing; import that table first"
+                    )
                 }
             }
         }

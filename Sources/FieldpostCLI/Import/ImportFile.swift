@@ -30,7 +30,11 @@ final class ImportFile {
     init(path: String, table: Table) throws {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            throw Failure("missing", "There is no file \(path) that can be read; check the path.", exit: .missingFile)
+            throw Failure(
+                "missing",
+                "There is no file \(path) that can be read; check the path.",
+                exit: .missingFile
+            )
         }
         var status = stat()
         fstat(descriptor, &status)
@@ -74,7 +78,9 @@ final class ImportFile {
             isAtEnd = true
             try gzip?.finish()
             try parser.finish()
-            if rows.reader == nil { throw CSVError(line: 1, message: "the file is empty; begin it with the columns' names") }
+            if rows.reader == nil {
+                throw CSVError(line: 1, message: "the file is empty; begin it with the columns' names")
+            }
         } else if let gzip {
             try gzip.feed(bytes) { try parser.feed($0) }
         } else {

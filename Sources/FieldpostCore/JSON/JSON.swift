@@ -21,7 +21,9 @@ public enum JSON: Hashable, Sendable {
     case object(JSONObject)
 }
 
-/// The members of a JSON object, in the order written. Two objects are equal when their members are, in any order.
+/// The members of a JSON object, in the order written.
+///
+/// Two objects are equal when their members are, in any order.
 public struct JSONObject: Sendable {
     /// One name and its value.
     public typealias Member = (name: String, value: JSON)
@@ -68,11 +70,13 @@ package func utf8Less(_ left: String, _ right: String) -> Bool {
 }
 
 extension JSONObject: Hashable {
+    /// Equal when all members are.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {
         guard left.members.count == right.members.count else { return false }
         return left.members.allSatisfy { right[$0.name] == $0.value }
     }
 
+    /// Feeds what equality looks at.
     public func hash(into hasher: inout Hasher) {
         for member in sorted.members {
             hasher.combine(member.name)
@@ -82,6 +86,7 @@ extension JSONObject: Hashable {
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral {
+    /// A value from a literal.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         members = elements.map { (name: $0.0, value: $0.1) }
     }
@@ -105,14 +110,22 @@ extension JSON {
 }
 
 extension JSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
-    ExpressibleByFloatLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+    ExpressibleByFloatLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral,
+    ExpressibleByDictionaryLiteral
 {
+    /// A value from a literal.
     public init(stringLiteral value: String) { self = .string(value) }
+    /// A value from a literal.
     public init(integerLiteral value: Int64) { self = .integer(value) }
+    /// A value from a literal.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// A value from a literal.
     public init(floatLiteral value: Double) { self = .real(value) }
+    /// A value from a literal.
     public init(nilLiteral: ()) { self = .null }
+    /// A value from a literal.
     public init(arrayLiteral elements: JSON...) { self = .array(elements) }
+    /// A value from a literal.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         self = .object(JSONObject(distinct: elements.map { (name: $0.0, value: $0.1) }))
     }

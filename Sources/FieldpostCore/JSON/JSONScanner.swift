@@ -176,7 +176,8 @@ extension JSONScanner {
             let digit = Int64(bytes[index] - 0x30)
             let (product, high) = value.multipliedReportingOverflow(by: 10)
             let (sum, over) =
-                negative ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
+                negative
+                ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
             if high || over { return nil }
             value = sum
         }
@@ -302,7 +303,8 @@ extension JSON {
     ///
     /// - Throws: ``JSONError`` that names the reason and the byte offset.
     public init(bytes: [UInt8], maxDepth: Int = defaultMaxDepth) throws(JSONError) {
-        self = try JSON.scan(bytes, maxDepth: maxDepth) { scanner throws(JSONError) in try scanner.readValue() }
+        self = try JSON.scan(bytes, maxDepth: maxDepth) { scanner throws(JSONError) in try scanner.readValue()
+        }
     }
 
     /// Reads one JSON text.

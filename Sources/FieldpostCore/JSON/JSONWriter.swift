@@ -1,5 +1,7 @@
 extension JSON {
-    /// The shortest JSON text of this value as UTF-8 bytes. Doubles are written so that they read back exactly.
+    /// The shortest JSON text of this value as UTF-8 bytes.
+    ///
+    /// Doubles are written so that they read back exactly.
     ///
     /// - Parameter canonical: object members in the order of their names and whole doubles as integers, so that
     ///   two texts of equal meaning become equal bytes.
@@ -10,7 +12,9 @@ extension JSON {
     }
 
     /// ``bytes(canonical:)`` as a string.
-    public func text(canonical: Bool = false) -> String { String(decoding: bytes(canonical: canonical), as: UTF8.self) }
+    public func text(canonical: Bool = false) -> String {
+        String(decoding: bytes(canonical: canonical), as: UTF8.self)
+    }
 
     package func write(to out: inout [UInt8], canonical: Bool = false) {
         switch self {

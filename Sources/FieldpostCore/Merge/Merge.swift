@@ -54,6 +54,7 @@ extension Table {
         JSONObject(
             distinct: columns.map { column in
                 (column.name, column.name == self.key ? .string(key) : column.defaultValue ?? .null)
-            })
+            }
+        )
     }
 }

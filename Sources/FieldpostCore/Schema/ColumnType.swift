@@ -85,7 +85,8 @@ extension ColumnType {
         case (.integer, .integer(let value)), (.date, .integer(let value)): return .integer(value)
         case (.real, .real(let value)): return .real(value)
         case (.real, .integer(let value)): return .real(Double(value))
-        case (.uuid, .text(let text)), (.text, .text(let text)), (.file, .text(let text)): return .string(text)
+        case (.uuid, .text(let text)), (.text, .text(let text)), (.file, .text(let text)):
+            return .string(text)
         case (.blob, .blob(let bytes)): return .string(Base64.encode(bytes))
         case (.json, .text(let text)), (.set, .text(let text)):
             do { return try JSON(text: text) } catch { throw ColumnTypeError(message: "expected JSON text") }

@@ -41,12 +41,15 @@ extension Table {
 }
 
 extension JSON {
-    fileprivate static func lists(_ lists: [[String]]) -> JSON { .array(lists.map { .array($0.map(JSON.string)) }) }
+    fileprivate static func lists(_ lists: [[String]]) -> JSON {
+        .array(lists.map { .array($0.map(JSON.string)) })
+    }
 }
 
 extension Reference {
     fileprivate var json: JSON {
-        onDelete == .restrict ? .string(table) : ["table": .string(table), "onDelete": .string(onDelete.rawValue)]
+        onDelete == .restrict
+            ? .string(table) : ["table": .string(table), "onDelete": .string(onDelete.rawValue)]
     }
 }
 
@@ -68,7 +71,8 @@ extension Upcast {
         let renames = rename.sorted { $0.key < $1.key }.map { ($0.key, JSON.string($0.value)) }
         let values = defaults.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         return [
-            "rename": .object(JSONObject(distinct: renames)), "default": .object(JSONObject(distinct: values)),
+            "rename": .object(JSONObject(distinct: renames)),
+            "default": .object(JSONObject(distinct: values)),
         ]
     }
 }

@@ -26,7 +26,11 @@ extension Schema {
             checkName(column.name, of: "column", table.name, column.name, &problems)
             if !seen.insert(column.name).inserted {
                 problems.add(
-                    table.name, column.name, "the column appears twice", remedy: "rename or remove one")
+                    table.name,
+                    column.name,
+                    "the column appears twice",
+                    remedy: "rename or remove one"
+                )
             }
             validate(column, of: table, &problems)
         }
@@ -37,7 +41,11 @@ extension Schema {
     }
 
     private func checkName(
-        _ name: String, of kind: String, _ table: String, _ column: String?, _ problems: inout SchemaProblems
+        _ name: String,
+        of kind: String,
+        _ table: String,
+        _ column: String?,
+        _ problems: inout SchemaProblems
     ) {
         let bytes = Array(name.utf8)
         let first = bytes.first.map { (0x61...0x7A).contains($0) } ?? false
@@ -46,15 +54,25 @@ extension Schema {
             && bytes.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F }
         if !wellFormed {
             problems.add(
-                table, column, "the name of the \(kind) is not usable",
-                remedy: "use a lower-case letter, then lower-case letters, digits and _, up to 63")
+                table,
+                column,
+                "the name of the \(kind) is not usable",
+                remedy: "use a lower-case letter, then lower-case letters, digits and _, up to 63"
+            )
         } else if name.hasPrefix("fieldpost_") || name.hasPrefix("sqlite_") {
             problems.add(
-                table, column, "the name of the \(kind) is reserved",
-                remedy: "choose one that begins with neither fieldpost_ nor sqlite_")
+                table,
+                column,
+                "the name of the \(kind) is reserved",
+                remedy: "choose one that begins with neither fieldpost_ nor sqlite_"
+            )
         } else if reservedWords.contains(name) {
             problems.add(
-                table, column, "the name of the \(kind) is an SQL keyword", remedy: "rename it, say to \(name)_")
+                table,
+                column,
+                "the name of the \(kind) is an SQL keyword",
+                remedy: "rename it, say to \(name)_"
+            )
         }
     }
 
@@ -65,45 +83,66 @@ extension Schema {
                 if stored.isNull, !column.isOptional { throw ColumnTypeError(message: "expected a value") }
             } catch {
                 problems.add(
-                    table.name, column.name, "the default does not fit the type: \(error.message)",
-                    remedy: "change the default or the type")
+                    table.name,
+                    column.name,
+                    "the default does not fit the type: \(error.message)",
+                    remedy: "change the default or the type"
+                )
             }
         }
         guard let reference = column.reference else { return }
         guard let parent = self.table(reference.table) else {
             problems.add(
-                table.name, column.name, "refers to \(reference.table), which is no table",
-                remedy: suggestion(reference.table, tables.map(\.name)))
+                table.name,
+                column.name,
+                "refers to \(reference.table), which is no table",
+                remedy: suggestion(reference.table, tables.map(\.name))
+            )
             return
         }
         if let key = parent.column(parent.key), key.type != column.type {
             problems.add(
-                table.name, column.name, "is \(column.type.rawValue), but the key of \(parent.name) is \(key.type.rawValue)",
-                remedy: "give both the same type")
+                table.name,
+                column.name,
+                "is \(column.type.rawValue), but the key of \(parent.name) is \(key.type.rawValue)",
+                remedy: "give both the same type"
+            )
         }
         if reference.onDelete == .setNull, !column.isOptional {
             problems.add(
-                table.name, column.name, "would become NULL, which it does not allow",
-                remedy: "make the column optional, or choose restrict or cascade")
+                table.name,
+                column.name,
+                "would become NULL, which it does not allow",
+                remedy: "make the column optional, or choose restrict or cascade"
+            )
         }
     }
 
     private func validateKey(of table: Table, _ problems: inout SchemaProblems) {
         guard let key = table.column(table.key) else {
             problems.add(
-                table.name, nil, "there is no primary key: no column is called \(table.key)",
-                remedy: "add the column, or name the key's column")
+                table.name,
+                nil,
+                "there is no primary key: no column is called \(table.key)",
+                remedy: "add the column, or name the key's column"
+            )
             return
         }
         if key.type != .uuid, key.type != .text {
             problems.add(
-                table.name, key.name, "the primary key is \(key.type.rawValue)",
-                remedy: "make it uuid or text: keys are made on the device")
+                table.name,
+                key.name,
+                "the primary key is \(key.type.rawValue)",
+                remedy: "make it uuid or text: keys are made on the device"
+            )
         }
         if key.isOptional || key.defaultValue != nil {
             problems.add(
-                table.name, key.name, "the primary key is optional or has a default",
-                remedy: "every row brings its own key")
+                table.name,
+                key.name,
+                "the primary key is optional or has a default",
+                remedy: "every row brings its own key"
+            )
         }
         if table.columns.filter(\.isPrimaryKey).count > 1 {
             problems.add(table.name, nil, "there are several primary keys", remedy: "mark one column")
@@ -116,26 +155,38 @@ extension Schema {
         case .column(let name):
             guard let column = table.column(name) else {
                 problems.add(
-                    table.name, name, "is the scope, but is no column",
-                    remedy: suggestion(name, table.columns.map(\.name)))
+                    table.name,
+                    name,
+                    "is the scope, but is no column",
+                    remedy: suggestion(name, table.columns.map(\.name))
+                )
                 return
             }
             if column.type != .text && column.type != .uuid || column.isOptional {
                 problems.add(
-                    table.name, name, "is the scope, but \(column.isOptional ? "optional" : column.type.rawValue)",
-                    remedy: "make it text or uuid, and required")
+                    table.name,
+                    name,
+                    "is the scope, but \(column.isOptional ? "optional" : column.type.rawValue)",
+                    remedy: "make it text or uuid, and required"
+                )
             }
         case .reference(let name):
             guard let column = table.column(name), let parent = column.reference, !column.isOptional else {
                 problems.add(
-                    table.name, name, "gives the scope, but is no required reference",
-                    remedy: "declare which table it refers to")
+                    table.name,
+                    name,
+                    "gives the scope, but is no required reference",
+                    remedy: "declare which table it refers to"
+                )
                 return
             }
             if self.table(parent.table)?.scope == nil || scopePathLoops(from: table) {
                 problems.add(
-                    table.name, name, "gives the scope, but \(parent.table) has none of its own",
-                    remedy: "give \(parent.table) a scope column")
+                    table.name,
+                    name,
+                    "gives the scope, but \(parent.table) has none of its own",
+                    remedy: "give \(parent.table) a scope column"
+                )
             }
         }
     }
@@ -154,19 +205,28 @@ extension Schema {
         for (name, rule) in table.rules.sorted(by: { $0.key < $1.key }) {
             guard let column = table.column(name) else {
                 problems.add(
-                    table.name, name, "has a rule, but is no column",
-                    remedy: suggestion(name, table.columns.map(\.name)))
+                    table.name,
+                    name,
+                    "has a rule, but is no column",
+                    remedy: suggestion(name, table.columns.map(\.name))
+                )
                 continue
             }
             if rule == .set, column.type != .set {
                 problems.add(
-                    table.name, name, "has the rule set, but is \(column.type.rawValue)",
-                    remedy: "give it the type set")
+                    table.name,
+                    name,
+                    "has the rule set, but is \(column.type.rawValue)",
+                    remedy: "give it the type set"
+                )
             }
             if rule == .counter, column.type != .integer || column.isOptional {
                 problems.add(
-                    table.name, name, "has the rule counter, but is \(column.isOptional ? "optional" : column.type.rawValue)",
-                    remedy: "give it the type integer, and make it required")
+                    table.name,
+                    name,
+                    "has the rule counter, but is \(column.isOptional ? "optional" : column.type.rawValue)",
+                    remedy: "give it the type integer, and make it required"
+                )
             }
             if name == table.key {
                 problems.add(table.name, name, "is the key and has a rule", remedy: "remove the rule")
@@ -174,8 +234,11 @@ extension Schema {
         }
         for role in table.writable where !Table.allRoles.contains(role) {
             problems.add(
-                table.name, nil, "is writable by \(role), which is no role",
-                remedy: suggestion(role, Table.allRoles))
+                table.name,
+                nil,
+                "is writable by \(role), which is no role",
+                remedy: suggestion(role, Table.allRoles)
+            )
         }
     }
 
@@ -186,8 +249,11 @@ extension Schema {
             }
             for name in columns where table.column(name) == nil {
                 problems.add(
-                    table.name, name, "is in an index, but is no column",
-                    remedy: suggestion(name, table.columns.map(\.name)))
+                    table.name,
+                    name,
+                    "is in an index, but is no column",
+                    remedy: suggestion(name, table.columns.map(\.name))
+                )
             }
         }
         var names: Set<String> = []
@@ -204,12 +270,19 @@ extension Schema {
         for migration in migrations {
             if migration.from < 1 || migration.to != migration.from + 1 || migration.to > version {
                 problems.add(
-                    nil, nil, "a migration leads from \(migration.from) to \(migration.to)",
-                    remedy: "write one for each single step up to version \(version)")
+                    nil,
+                    nil,
+                    "a migration leads from \(migration.from) to \(migration.to)",
+                    remedy: "write one for each single step up to version \(version)"
+                )
             }
             if !sources.insert(migration.from).inserted {
                 problems.add(
-                    nil, nil, "two migrations leave version \(migration.from)", remedy: "join them into one")
+                    nil,
+                    nil,
+                    "two migrations leave version \(migration.from)",
+                    remedy: "join them into one"
+                )
             }
         }
     }

@@ -113,6 +113,7 @@ public struct Column: Hashable, Sendable {
             && left.defaultValue == right.defaultValue && left.reference == right.reference
     }
 
+    /// Feeds what equality looks at.
     public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
@@ -191,10 +192,16 @@ public enum RemoteDeletePolicy: String, Hashable, Sendable, CaseIterable {
 
 /// Lists the elements written one below the other.
 @resultBuilder public enum ListBuilder<Element> {
+    /// One element.
     public static func buildExpression(_ element: Element) -> [Element] { [element] }
+    /// Elements one after the other.
     public static func buildBlock(_ parts: [Element]...) -> [Element] { parts.flatMap(\.self) }
+    /// Elements of an `if` without `else`.
     public static func buildOptional(_ part: [Element]?) -> [Element] { part ?? [] }
+    /// Elements of the first branch.
     public static func buildEither(first: [Element]) -> [Element] { first }
+    /// Elements of the second branch.
     public static func buildEither(second: [Element]) -> [Element] { second }
+    /// Elements of a loop.
     public static func buildArray(_ parts: [[Element]]) -> [Element] { parts.flatMap(\.self) }
 }

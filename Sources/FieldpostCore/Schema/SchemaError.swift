@@ -18,6 +18,7 @@ public struct SchemaError: Error, Equatable, Sendable, CustomStringConvertible {
             self.remedy = remedy
         }
 
+        /// The reason in words.
         public var description: String {
             let place = [table, column].compactMap(\.self).joined(separator: ".")
             return (place.isEmpty ? "" : place + ": ") + message + "; " + remedy
@@ -29,6 +30,7 @@ public struct SchemaError: Error, Equatable, Sendable, CustomStringConvertible {
 
     package init(problems: [Problem]) { self.problems = problems }
 
+    /// The reason in words.
     public var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 

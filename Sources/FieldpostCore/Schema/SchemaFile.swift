@@ -8,8 +8,11 @@ extension Schema {
         do { json = try JSON(bytes: bytes) } catch {
             throw SchemaError(problems: [
                 .init(
-                    table: nil, column: nil, message: "the file is not JSON: \(error.message) at byte \(error.offset)",
-                    remedy: "correct the text there")
+                    table: nil,
+                    column: nil,
+                    message: "the file is not JSON: \(error.message) at byte \(error.offset)",
+                    remedy: "correct the text there"
+                )
             ])
         }
         var reader = SchemaReader()
@@ -42,7 +45,9 @@ private struct SchemaReader {
     }
 
     private mutating func choice<T: RawRepresentable & CaseIterable>(
-        _ json: JSON?, _ what: String, default fallback: T
+        _ json: JSON?,
+        _ what: String,
+        default fallback: T
     ) -> T where T.RawValue == String {
         guard let json else { return fallback }
         if let text = json.string, let value = T(rawValue: text) { return value }
@@ -87,11 +92,14 @@ private struct SchemaReader {
     private mutating func read(_ name: String, _ json: JSON) -> Table {
         table = name
         let object = members(
-            json, "a table",
+            json,
+            "a table",
             [
-                "columns", "key", "scope", "references", "conflict", "rules", "outbox", "onRemoteDelete", "coalesce",
+                "columns", "key", "scope", "references", "conflict", "rules", "outbox", "onRemoteDelete",
+                "coalesce",
                 "writable", "checks", "unique", "indexes", "defaults",
-            ])
+            ]
+        )
         var result = Table(name, columns: columns(object))
         result.key = object["key"]?.string ?? "id"
         result.scope = scope(object["scope"])
@@ -99,7 +107,11 @@ private struct SchemaReader {
         result.outbox = choice(object["outbox"], "outbox kind", default: .operations)
         result.onRemoteDelete = choice(object["onRemoteDelete"], "onRemoteDelete", default: .deleteWins)
         if let value = object["coalesce"] {
-            if let flag = value.bool { result.coalesce = flag } else { fault("coalesce is no boolean", "write true or false") }
+            if let flag = value.bool {
+                result.coalesce = flag
+            } else {
+                fault("coalesce is no boolean", "write true or false")
+            }
         }
         if let roles = object["writable"] { result.writable = strings(roles, "writable") }
         for member in members(of: object["rules"], "rules") {
@@ -151,7 +163,10 @@ private struct SchemaReader {
             for member in members(of: object[kind], kind) {
                 column = member.name
                 guard let index = result.firstIndex(where: { $0.name == member.name }) else {
-                    fault("is named in \(kind), but is no column", suggestion(member.name, result.map(\.name)))
+                    fault(
+                        "is named in \(kind), but is no column",
+                        suggestion(member.name, result.map(\.name))
+                    )
                     continue
                 }
                 apply(&self, &result[index], member.value)
@@ -194,12 +209,17 @@ private struct SchemaReader {
     private mutating func migration(_ json: JSON) -> Migration {
         let object = members(json, "a migration", ["from", "to", "sql", "postgresql", "operations"])
         var result = Migration(
-            from: Int(object["from"]?.integer ?? 0), to: Int(object["to"]?.integer ?? 0),
-            sql: strings(object["sql"], "sql"), postgresql: strings(object["postgresql"], "postgresql"))
+            from: Int(object["from"]?.integer ?? 0),
+            to: Int(object["to"]?.integer ?? 0),
+            sql: strings(object["sql"], "sql"),
+            postgresql: strings(object["postgresql"], "postgresql")
+        )
         for member in members(of: object["operations"], "operations") {
             let upcast = members(member.value, "an upcast", ["rename", "default"])
             var step = Upcast()
-            for rename in members(of: upcast["rename"], "rename") { step.rename[rename.name] = rename.value.string }
+            for rename in members(of: upcast["rename"], "rename") {
+                step.rename[rename.name] = rename.value.string
+            }
             for value in members(of: upcast["default"], "default") { step.defaults[value.name] = value.value }
             result.operations[member.name] = step
         }

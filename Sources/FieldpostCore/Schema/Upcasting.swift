@@ -41,7 +41,9 @@ extension Upcast {
         for member in old.members {
             if let name = rename[member.name], row[name] == nil { row.append(name, member.value) }
         }
-        for (name, value) in defaults.sorted(by: { $0.key < $1.key }) where row[name] == nil { row.append(name, value) }
+        for (name, value) in defaults.sorted(by: { $0.key < $1.key }) where row[name] == nil {
+            row.append(name, value)
+        }
         return row
     }
 }

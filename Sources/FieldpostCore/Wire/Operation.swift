@@ -57,8 +57,16 @@ public struct Operation: Equatable, Sendable {
 
     /// An operation of the given parts.
     public init(
-        id: OperationID, table: String, row: String, action: Action, change: Change = Change(), base: Base = .none,
-        after: [OperationID] = [], seq: Int64, schema: Int, at: Timestamp
+        id: OperationID,
+        table: String,
+        row: String,
+        action: Action,
+        change: Change = Change(),
+        base: Base = .none,
+        after: [OperationID] = [],
+        seq: Int64,
+        schema: Int,
+        at: Timestamp
     ) {
         self.id = id
         self.table = table

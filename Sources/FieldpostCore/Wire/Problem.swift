@@ -34,8 +34,10 @@ public struct Problem: Error, Equatable, Sendable {
             type.hasPrefix(Problem.typePrefix)
         else { return nil }
         self.init(
-            String(type.dropFirst(Problem.typePrefix.count)), status: status,
-            detail: object["detail"]?.string ?? "")
+            String(type.dropFirst(Problem.typePrefix.count)),
+            status: status,
+            detail: object["detail"]?.string ?? ""
+        )
     }
 }
 

@@ -49,7 +49,11 @@ public struct PullPage: Equatable, Sendable {
 
     /// A page of the given parts.
     public init(
-        changes: [PulledChange], cursor: String, more: Bool, settled: [OperationResult] = [], serverTime: Timestamp
+        changes: [PulledChange],
+        cursor: String,
+        more: Bool,
+        settled: [OperationResult] = [],
+        serverTime: Timestamp
     ) {
         self.changes = changes
         unreadable = []
@@ -92,7 +96,9 @@ public struct PullPage: Equatable, Sendable {
             }
         }
         cursor = try root.string("cursor")
-        guard let more = root.object["more"]?.bool else { throw WireError(place: "", message: "“more” is missing") }
+        guard let more = root.object["more"]?.bool else {
+            throw WireError(place: "", message: "“more” is missing")
+        }
         self.more = more
         settled = try (root.object["settled"]?.array ?? []).map { (json) throws(WireError) in
             try OperationResult(json: json)

@@ -45,7 +45,9 @@ public struct PushRequest: Equatable, Sendable {
                 OperationGroup(
                     operations: try operations.enumerated().map { (index, json) throws(WireError) in
                         try Operation(wire: WireReader(json, "\(place).ops[\(index)]"))
-                    }))
+                    }
+                )
+            )
         }
         self.groups = groups
     }
@@ -98,7 +100,11 @@ public struct OperationResult: Equatable, Sendable {
     public var json: JSONObject {
         var object: JSONObject = ["id": .string(id.text), "status": .string(status.rawValue)]
         if let version { object.append("version", .integer(version)) }
-        if let row { object.append("row", .object(row)) } else if status == .conflict { object.append("row", .null) }
+        if let row {
+            object.append("row", .object(row))
+        } else if status == .conflict {
+            object.append("row", .null)
+        }
         if deleted { object.append("deleted", true) }
         if let code { object.append("code", .string(code)) }
         if let message { object.append("message", .string(message)) }
@@ -146,14 +152,16 @@ public struct PushResponse: Equatable, Sendable {
     /// The JSON body.
     public func bytes() -> [UInt8] {
         JSON.object([
-            "results": .array(results.map { .object($0.json) }), "server_time": .integer(serverTime.milliseconds),
+            "results": .array(results.map { .object($0.json) }),
+            "server_time": .integer(serverTime.milliseconds),
         ]).bytes()
     }
 
     /// Reads a JSON body.
     public init(bytes: [UInt8]) throws(WireError) {
         let root = try WireReader.root(bytes, maxDepth: WireLimits.answerDepth)
-        results = try root.array("results").map { (json) throws(WireError) in try OperationResult(json: json) }
+        results = try root.array("results").map { (json) throws(WireError) in try OperationResult(json: json)
+        }
         serverTime = Timestamp(milliseconds: try root.integer("server_time"))
     }
 }
@@ -163,7 +171,9 @@ extension Operation {
         id = try reader.operationID("id")
         row = try reader.string("row")
         if let name = reader.object["intent"] {
-            guard let name = name.string else { throw WireError(place: reader.place, message: "the intent has no name") }
+            guard let name = name.string else {
+                throw WireError(place: reader.place, message: "the intent has no name")
+            }
             action = .intent(name)
             table = reader.object["table"]?.string ?? ""
         } else {
@@ -172,7 +182,8 @@ extension Operation {
             case "create": action = .create
             case "update": action = .update
             case "delete": action = .delete
-            default: throw WireError(place: reader.place, message: "the action is none of create, update, delete")
+            default:
+                throw WireError(place: reader.place, message: "the action is none of create, update, delete")
             }
         }
         for part in Change.parts {
@@ -183,7 +194,8 @@ extension Operation {
         change = Change(json: reader.object)
         base = try Operation.base(reader)
         after = try reader.operationIDs("after")
-        seq = try reader.object["seq"].map { (json) throws(WireError) in try reader.integer(json, "seq") } ?? 0
+        seq =
+            try reader.object["seq"].map { (json) throws(WireError) in try reader.integer(json, "seq") } ?? 0
         schema = Int(reader.object["schema"]?.integer ?? 0)
         at = Timestamp(milliseconds: reader.object["at"]?.integer ?? 0)
     }
@@ -196,6 +208,9 @@ extension Operation {
             if let id = object["after"]?.string.flatMap({ OperationID($0) }) { return .after(id) }
         default: break
         }
-        throw WireError(place: reader.place, message: "the base is neither a version nor {\"after\": an operation}")
+        throw WireError(
+            place: reader.place,
+            message: "the base is neither a version nor {\"after\": an operation}"
+        )
     }
 }

@@ -5,6 +5,7 @@ public struct WireError: Error, Equatable, Sendable, CustomStringConvertible {
     /// What is wrong, without the message's values.
     public var message: String
 
+    /// The reason in words.
     public var description: String { place.isEmpty ? message : "\(place): \(message)" }
 }
 
@@ -75,7 +76,9 @@ struct WireReader {
     func operationIDs(_ name: String) throws(WireError) -> [OperationID] {
         guard object[name] != nil else { return [] }
         return try array(name).map { (json) throws(WireError) in
-            guard let id = json.string.flatMap({ OperationID($0) }) else { throw missing(name, "a list of UUIDs") }
+            guard let id = json.string.flatMap({ OperationID($0) }) else {
+                throw missing(name, "a list of UUIDs")
+            }
             return id
         }
     }

@@ -68,7 +68,7 @@ import Testing
     }
 
     private func write(_ line: Line) async throws {
-        try await line.store.write { transaction in
+        _ = try await line.store.write { transaction in
             try transaction.create("notes", row: "a", set: ["title": "1", "likes": 1])
         }
         try await line.store.write { _ = try $0.execute("UPDATE notes SET likes = likes + 10") }

@@ -45,7 +45,8 @@ import Testing
     }
 
     /// The counts and every row's status against a plain reading of the tables, after random steps of any kind.
-    @Test(arguments: 0..<20) func `the counts are those of the tables at every moment`(seed: Int) async throws {
+    @Test(arguments: 0..<20) func `the counts are those of the tables at every moment`(seed: Int) async throws
+    {
         var random = SeededRandom(seed: UInt64(seed))
         let store = try await Store.inMemory(Garage.schema)
         if random.chance(70) { try await store.signIn(account: "a") }
@@ -63,13 +64,16 @@ import Testing
                 case 0:
                     // Any entry may come to stand anywhere; the outbox's rules are tested elsewhere.
                     try connection.run(
-                        "UPDATE fieldpost_outbox SET state = ? WHERE seq % 7 = ?", .integer(Int64(state)),
-                        .integer(Int64(step % 7)))
+                        "UPDATE fieldpost_outbox SET state = ? WHERE seq % 7 = ?",
+                        .integer(Int64(state)),
+                        .integer(Int64(step % 7))
+                    )
                 case 1:
                     try connection.run(
                         "UPDATE fieldpost_lease SET owner = '1/test', expires_at = \(far), on_wire = CASE WHEN ? THEN ifnull((SELECT json_group_array(seq) FROM "
                             + "(SELECT seq FROM fieldpost_outbox WHERE state = 0 LIMIT 3)), '[]') ELSE '[]' END",
-                        .integer(isSent ? 1 : 0))
+                        .integer(isSent ? 1 : 0)
+                    )
                 default: break
                 }
             }
@@ -81,18 +85,28 @@ import Testing
     private static func compare(_ store: Store, _ jobs: [Job]) async throws {
         let status = try await store.status()
         let entries = try await store.outbox(limit: 10_000)
-        let isSignedIn = try await store.read { try $0.fetchValue(Int.self, "select count(*) from fieldpost_meta where key = 'account'") } == 1
+        let isSignedIn =
+            try await store.read {
+                try $0.fetchValue(Int.self, "select count(*) from fieldpost_meta where key = 'account'")
+            } == 1
         func count(_ state: OutboxItem.State) -> Int { entries.count { $0.state == state } }
         #expect((isSignedIn ? status.pending : status.local) == count(.pending))
         #expect((isSignedIn ? status.local : status.pending) == 0)
-        #expect(status.inFlight == count(.inFlight) && status.held == count(.held) && status.failed == count(.failed))
-        #expect(status.local + status.pending + status.inFlight + status.held + status.failed == entries.count)
+        #expect(
+            status.inFlight == count(.inFlight) && status.held == count(.held)
+                && status.failed == count(.failed)
+        )
+        #expect(
+            status.local + status.pending + status.inFlight + status.held + status.failed == entries.count
+        )
         for job in jobs {
             let states = entries.filter { $0.row == job.id.uuidString.lowercased() }.map(\.state)
             let expected: RowStatus =
-                states.contains(.failed) || states.contains(.held) ? .failed
-                : states.contains(.inFlight) ? .inFlight
-                : states.isEmpty ? .synced : isSignedIn ? .pending : .local
+                states.contains(.failed) || states.contains(.held)
+                ? .failed
+                : states.contains(.inFlight)
+                    ? .inFlight
+                    : states.isEmpty ? .synced : isSignedIn ? .pending : .local
             #expect(try await store.status(of: job) == expected)
         }
     }

@@ -23,7 +23,7 @@ import Testing
     @Test func `before anyone has signed in, work is local`() async throws {
         let folder = try TemporaryFolder()
         let store = try await Store.open(at: folder.path("a.db"), schema: Samples.shop)
-        try await store.write { try $0.create("notes", row: "a", set: ["title": "1"]) }
+        _ = try await store.write { try $0.create("notes", row: "a", set: ["title": "1"]) }
 
         #expect(counts(try await store.status()) == [1, 0, 0, 0, 0, 0])
         #expect(try await store.status(of: "a", in: "notes") == .local)

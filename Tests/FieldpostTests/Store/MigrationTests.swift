@@ -19,13 +19,17 @@ private let nextYear = Schema(
     },
     migrations: [
         Migration(
-            from: 1, to: 2,
+            from: 1,
+            to: 2,
             sql: [
-                "ALTER TABLE jobs RENAME COLUMN plate TO licence", "ALTER TABLE jobs ADD COLUMN bay INTEGER NOT NULL DEFAULT 7",
+                "ALTER TABLE jobs RENAME COLUMN plate TO licence",
+                "ALTER TABLE jobs ADD COLUMN bay INTEGER NOT NULL DEFAULT 7",
                 "UPDATE jobs SET bay = 8 WHERE status = 'paid'",
             ],
-            operations: ["jobs": Upcast(rename: ["plate": "licence"], defaults: ["bay": 7])])
-    ])
+            operations: ["jobs": Upcast(rename: ["plate": "licence"], defaults: ["bay": 7])]
+        )
+    ]
+)
 
 @Suite struct MigrationTests {
     let folder: TemporaryFolder
@@ -46,7 +50,12 @@ private let nextYear = Schema(
     private func openNextYear(_ options: LocalDatabase.Options = .init()) throws -> LocalDatabase {
         var random = SeededRandom(seed: 1)
         return try LocalDatabase(
-            path: path, schema: nextYear, options: options, now: Timestamp(milliseconds: 1_790_000_000_000), random: &random)
+            path: path,
+            schema: nextYear,
+            options: options,
+            now: Timestamp(milliseconds: 1_790_000_000_000),
+            random: &random
+        )
     }
 
     /// Everything in the file but what differs from one opening to the next.
@@ -71,9 +80,13 @@ private let nextYear = Schema(
         while try await !store.outbox().isEmpty, report.pushed > 0 { report = await engine.sync() }
 
         #expect(try await store.outbox().isEmpty)
-        let jobs = try await store.read { try $0.query("select id, licence, bay, total_idr from jobs order by id") }
+        let jobs = try await store.read {
+            try $0.query("select id, licence, bay, total_idr from jobs order by id")
+        }
         #expect(jobs.count > 100)
-        #expect(try server.query("select id, licence, bay, total_idr from jobs order by id") == jobs.map(\.values))
+        #expect(
+            try server.query("select id, licence, bay, total_idr from jobs order by id") == jobs.map(\.values)
+        )
     }
 
     @Test func `a crash at any statement of a migration leaves the old file or the new`() throws {
@@ -125,8 +138,12 @@ private let nextYear = Schema(
         do {
             let database = try LocalDatabase(path: path, schema: Garage.schema, now: now, random: &random)
             let page = PullPage(
-                changes: [PulledChange(table: "jobs", row: id, version: 1, set: row)], cursor: "a", more: false,
-                settled: [], serverTime: now)
+                changes: [PulledChange(table: "jobs", row: id, version: 1, set: row)],
+                cursor: "a",
+                more: false,
+                settled: [],
+                serverTime: now
+            )
             _ = try PullApply.page(database, page, askedWith: nil, now: now)
             try database.write(at: now) { try database.connection.execute("UPDATE jobs SET plate = 'B 2'") }
             database.connection.close()
@@ -139,8 +156,12 @@ private let nextYear = Schema(
         changed["bay"] = 9
         changed["total_idr"] = 2
         let page = PullPage(
-            changes: [PulledChange(table: "jobs", row: id, version: 2, set: changed)], cursor: "b", more: false,
-            settled: [], serverTime: now)
+            changes: [PulledChange(table: "jobs", row: id, version: 2, set: changed)],
+            cursor: "b",
+            more: false,
+            settled: [],
+            serverTime: now
+        )
         _ = try PullApply.page(database, page, askedWith: "a", now: now)
 
         #expect(try database.connection.query("SELECT licence, bay, total_idr FROM jobs") == [["B 2", 9, 2]])

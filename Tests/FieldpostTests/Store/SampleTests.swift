@@ -53,13 +53,20 @@ private let schema = Schema(version: 1) {
         let draft: JSONObject = ["id": "t1", "title": "Draft", "notes": ""]
         func page(_ row: JSONObject, _ version: Int64) -> PullPage {
             PullPage(
-                changes: [PulledChange(table: "notes", row: "t1", version: version, set: row)], cursor: "\(version)",
-                more: false, settled: [], serverTime: clock.now)
+                changes: [PulledChange(table: "notes", row: "t1", version: version, set: row)],
+                cursor: "\(version)",
+                more: false,
+                settled: [],
+                serverTime: clock.now
+            )
         }
         _ = await engine(ScriptedTransport(pulls: [.page(page(draft, 1))])).sync()
         try await store.update(Note.self, "t1") { $0.title = "Mine" }
 
-        let transport = ScriptedTransport([.retry(afterMilliseconds: 60_000)], pulls: [.page(page(theirs, 5))])
+        let transport = ScriptedTransport(
+            [.retry(afterMilliseconds: 60_000)],
+            pulls: [.page(page(theirs, 5))]
+        )
         _ = await engine(transport).sync()
 
         #expect(try await store.fetchOne(Note.self, "t1") == Note(id: "t1", title: "Mine", notes: "from web"))
@@ -96,7 +103,9 @@ private let schema = Schema(version: 1) {
         let rejected = try #require(try await store.outbox().first).operation
         try await store.insert(good)
         let transport = ScriptedTransport([
-            .each { $0.id == rejected ? OperationResult.rejected("nope")($0) : OperationResult.applied(1)($0) }
+            .each {
+                $0.id == rejected ? OperationResult.rejected("nope")($0) : OperationResult.applied(1)($0)
+            }
         ])
 
         _ = await engine(transport).sync()

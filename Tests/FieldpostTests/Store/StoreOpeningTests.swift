@@ -13,7 +13,8 @@ import Testing
 
     private func bytes(_ path: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path)) }
 
-    @Test func `a second store on a file of this process is refused, until the first is closed`() async throws {
+    @Test func `a second store on a file of this process is refused, until the first is closed`() async throws
+    {
         let first = try await Garage.open(folder)
 
         for same in [path, folder.path("../\(folder.url.lastPathComponent)/garage.db")] {
@@ -111,7 +112,12 @@ import Testing
         func statements(_ tables: Int) async throws -> Int {
             let schema = Schema(
                 version: 1,
-                tables: (0..<tables).map { Table("table_\($0)") { Column("id", .uuid).primaryKey(); Column("name", .text) } })
+                tables: (0..<tables).map {
+                    Table("table_\($0)") {
+                        Column("id", .uuid).primaryKey(); Column("name", .text)
+                    }
+                }
+            )
             let path = folder.path("\(tables).db")
             await (try await Store.open(at: path, schema: schema)).close()
             let count = Counter()
@@ -119,7 +125,12 @@ import Testing
             options.willStep = { _ in count.add() }
             var random = SystemRandomNumberGenerator()
             _ = try LocalDatabase(
-                path: path, schema: schema, options: options, now: Timestamp(milliseconds: 0), random: &random)
+                path: path,
+                schema: schema,
+                options: options,
+                now: Timestamp(milliseconds: 0),
+                random: &random
+            )
             return count.value
         }
         #expect(try await statements(100) == statements(5))
@@ -158,7 +169,10 @@ final class Counter: Sendable {
     /// Overwrites the pages of `table` from the middle on.
     private func damage(_ table: String) throws {
         let connection = try Connection(path: path)
-        let pages = try connection.query("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", .text(table))
+        let pages = try connection.query(
+            "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'",
+            .text(table)
+        )
         let size = try connection.scalar("PRAGMA page_size")?.integer ?? 4096
         connection.close()
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
@@ -169,7 +183,9 @@ final class Counter: Sendable {
         try file.close()
     }
 
-    @Test func `what a damaged table still holds is saved, with the whole outbox, and the file is kept`() async throws {
+    @Test func `what a damaged table still holds is saved, with the whole outbox, and the file is kept`()
+        async throws
+    {
         try await fill(2_000)
         try damage("jobs")
 
@@ -208,6 +224,10 @@ final class Counter: Sendable {
         let store = try await Garage.open(folder)
 
         #expect(await store.rescue() == nil)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy { !$0.contains("damaged") })
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: folder.url.path).allSatisfy {
+                !$0.contains("damaged")
+            }
+        )
     }
 }

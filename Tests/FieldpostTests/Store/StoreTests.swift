@@ -275,7 +275,7 @@ import Testing
         let folder = try TemporaryFolder()
         let newer = Schema(version: 2, tables: Samples.shop.tables)
         let store = try await Store.open(at: folder.path("a.db"), schema: newer)
-        try await store.write { try $0.create("notes", row: "a", set: ["title": "1"]) }
+        _ = try await store.write { try $0.create("notes", row: "a", set: ["title": "1"]) }
         await store.close()
         let before = try files(folder)
 

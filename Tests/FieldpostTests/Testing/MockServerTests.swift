@@ -23,7 +23,7 @@ import Testing
         let server = try MockServer(schema: Samples.shop)
         let shop = try await Shop()
         let order = UUIDText.version7(at: shop.clock.now, using: &SeededRandom.shared)
-        try await shop.store.write { transaction in
+        _ = try await shop.store.write { transaction in
             try transaction.create("orders", row: order, set: ["branch_id": "B1", "total_idr": 5])
         }
 

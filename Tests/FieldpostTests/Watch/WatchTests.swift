@@ -182,7 +182,9 @@ import Testing
 
     @Test func `changes of a table without row ids are seen`() async throws {
         try await store.write {
-            try $0.execute("create table pairs (k primary key, v) without rowid; insert into pairs values (1, 1)")
+            try $0.execute(
+                "create table pairs (k primary key, v) without rowid; insert into pairs values (1, 1)"
+            )
         }
         var values = store.watchValue(Int.self, "select v from pairs").makeAsyncIterator()
         #expect(try await values.next() == 1)
@@ -194,7 +196,9 @@ import Testing
 
     @Test func `a row that a replacing update removes is seen`() async throws {
         try await store.write {
-            try $0.execute("create table seats (id integer primary key, place unique); insert into seats values (1, 1), (2, 2)")
+            try $0.execute(
+                "create table seats (id integer primary key, place unique); insert into seats values (1, 1), (2, 2)"
+            )
         }
         var counts = store.watchValue(Int.self, "select count(*) from seats").makeAsyncIterator()
         #expect(try await counts.next() == 2)
@@ -225,7 +229,9 @@ import Testing
         let job = Job()
         try await store.write { transaction in
             try transaction.insert(job)
-            try transaction.execute("insert into parts (id, job_id, price, note) values ('p', \(job.id), 1, 'x')")
+            try transaction.execute(
+                "insert into parts (id, job_id, price, note) values ('p', \(job.id), 1, 'x')"
+            )
         }
 
         #expect(try await notes.next() == "x")
@@ -236,7 +242,8 @@ import Testing
         let job = Job()
         var one = store.watch(Job.self, job.id).makeAsyncIterator()
         #expect(try await one.next() == .some(nil))
-        var both = store.watch { [try $0.fetchCount(Job.all), try $0.fetchCount(Part.all)] }.makeAsyncIterator()
+        var both = store.watch { [try $0.fetchCount(Job.all), try $0.fetchCount(Part.all)] }
+            .makeAsyncIterator()
         #expect(try await both.next() == [0, 0])
 
         try await store.insert(job)
@@ -253,7 +260,8 @@ import Testing
 
         try other.run(
             "insert into jobs (id, urgency, total_idr, hours, paid, opened_at, rate, steps) values (?, 3, 1, 0, 0, 0, '1', '[]')",
-            .text(UUID().uuidString.lowercased()))
+            .text(UUID().uuidString.lowercased())
+        )
 
         #expect(try await results.next() == 1)
         #expect(try await store.outbox().count == 1)
@@ -292,7 +300,8 @@ import Testing
                     """
                     insert into jobs (id, urgency, total_idr, hours, paid, opened_at, rate, steps)
                     values ('0191d3a0-0000-7000-8000-000000000001', 3, 1, 0, 0, 0, '1', '[]')
-                    """)
+                    """
+                )
             }
         }
 
