@@ -3,7 +3,7 @@ internal import Foundation
 
 /// What is known of a record type by itself: its properties, and which key path reads which.
 ///
-/// Learnt once for each type, from made-up instances; see ``ProbeDecoder`` and `docs/decisions/key-paths.md`.
+/// Learnt once for each type, from made-up instances; see ``ProbeDecoder`` and `docs/decisions/007-key-paths.md`.
 final class RecordShape<Record: SyncedRecord>: Sendable {
     let fields: [ProbeDecoder.Field]
     private let base: Record?

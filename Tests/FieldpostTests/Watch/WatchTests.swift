@@ -106,6 +106,34 @@ import Testing
         #expect(store.watchRunCount == 2)
     }
 
+    @Test func `no result shows half of a transaction`() async throws {
+        let one = Job(totalIDR: 500), two = Job(totalIDR: 500)
+        try await store.write { transaction in
+            try transaction.insert(one)
+            try transaction.insert(two)
+        }
+        let store = store
+        let watching = Task {
+            var seen: Set<Int64> = []
+            var last: Int64 = 0
+            for try await jobs in store.watch(Job.all) {
+                seen.insert(jobs.reduce(0) { $0 + $1.totalIDR })
+                last = jobs.first { $0.id == two.id }?.totalIDR ?? 0
+                if last == 700 { break }
+            }
+            return seen
+        }
+
+        for _ in 0..<200 {
+            try await store.write { transaction in
+                try transaction.update(one) { $0.totalIDR -= 1 }
+                try transaction.update(two) { $0.totalIDR += 1 }
+            }
+        }
+
+        #expect(try await watching.value == [1_000])
+    }
+
     @Test func `equal watchers share one run`() async throws {
         var iterators = (0..<100).map { _ in store.watch(Job.where(\.totalIDR >= 0)).makeAsyncIterator() }
         for index in iterators.indices { #expect(try await iterators[index].next() == []) }
