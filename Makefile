@@ -1,5 +1,5 @@
 # Everything a newcomer needs: `make demo` and `make test`.
-.PHONY: setup build demo test format lint docs client-only sanitize bench clean
+.PHONY: setup build demo test format lint docs client-only sanitize bench-store clean
 
 setup:
 	@Scripts/setup
@@ -30,6 +30,10 @@ docs: setup
 # Data races, in the suites that have threads.
 sanitize: setup
 	@Scripts/sanitize
+
+# The store's speed, as ratios to raw C in the same run; ROUNDS=5 unless told.
+bench-store: setup
+	@Benchmarks/bench-store.py
 
 clean:
 	rm -rf .build build

@@ -67,9 +67,10 @@ let package = Package(
         .testTarget(
             name: "FieldpostTests",
             dependencies: [
-                "FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost", "FieldpostTesting",
-                "FieldpostServer",
-            ]
+                "CFieldpostSQLite", "FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost",
+                "FieldpostTesting", "FieldpostServer",
+            ],
+            exclude: ["Fixtures"]
         ),
         .testTarget(name: "FieldpostServerTests", dependencies: ["FieldpostServer", "FieldpostTesting"]),
         .testTarget(

@@ -133,6 +133,9 @@ public final class Connection {
     /// How many statements are cached.
     package var cachedStatementCount: Int { cache.count }
 
+    /// Empties the cache of statements.
+    func forgetStatements() { cache.removeAll() }
+
     private func prepare(_ sql: String, persistent: Bool) throws(StoreError) -> Statement {
         if database.isGuarded { try database.checkUsable() }
         var script = Script(sql)

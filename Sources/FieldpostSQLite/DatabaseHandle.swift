@@ -18,6 +18,9 @@ final class DatabaseHandle {
         didSet { updateGuard() }
     }
 
+    /// Watches statements and commits, when somebody wants to know.
+    var observer: ChangeObserver?
+
     init(_ pointer: OpaquePointer) {
         self.pointer = pointer
         interrupter = Interrupter(pointer)
@@ -69,6 +72,8 @@ final class DatabaseHandle {
         guard !isClosed else { return }
         isClosed = true
         willStep = nil
+        observer?.stop()
+        observer = nil
         interrupter.invalidate()
         // A killed process does not checkpoint on its way out.
         if isKilled { _ = fieldpost_db_config(pointer, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nil) }

@@ -15,12 +15,24 @@ public final class ReaderPool: Sendable {
     ///     cache.
     ///   - vfs: The name of a registered SQLite VFS, or `nil` for the system's.
     ///   - busyTimeout: How long a read waits for a lock, which only happens while the log is recovered.
-    public init(path: String, limit: Int = 4, vfs: String? = nil, busyTimeout: Duration = .seconds(5)) {
+    public convenience init(
+        path: String,
+        limit: Int = 4,
+        vfs: String? = nil,
+        busyTimeout: Duration = .seconds(5)
+    ) {
+        self.init(path: path, limit: limit, vfs: vfs, busyTimeout: busyTimeout, observed: false)
+    }
+
+    /// As the public initializer; `observed` connections tell what their statements read.
+    package init(path: String, limit: Int, vfs: String?, busyTimeout: Duration = .seconds(5), observed: Bool)
+    {
         precondition(limit >= 1, "a reader pool needs at least one connection")
         state = Locked(ReaderPoolState(limit: limit))
         open = { () throws(StoreError) in
             let connection = try Connection(path: path, mode: .readOnly, vfs: vfs, busyTimeout: busyTimeout)
             try connection.configureReader()
+            if observed { try connection.startObserving() }
             return connection
         }
     }

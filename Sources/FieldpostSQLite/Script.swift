@@ -11,9 +11,17 @@ struct Script {
     /// Prepares the next statement, or returns `nil` when only white space and comments are left.
     mutating func next(_ database: DatabaseHandle, persistent: Bool) throws(StoreError) -> Statement? {
         while !isExhausted {
-            let (code, statement) = prepare(database, persistent: persistent)
+            guard let observer = database.observer else {
+                let (code, statement) = prepare(database, persistent: persistent)
+                if code != SQLITE_OK { throw database.error(code) }
+                if let statement { return Statement(statement, database: database) }
+                continue
+            }
+            let ((code, statement), log) = try observer.recording { () throws(StoreError) in
+                prepare(database, persistent: persistent)
+            }
             if code != SQLITE_OK { throw database.error(code) }
-            if let statement { return Statement(statement, database: database) }
+            if let statement { return Statement(statement, database: database, log: log) }
         }
         return nil
     }

@@ -9,10 +9,13 @@ public final class Statement {
     let database: DatabaseHandle
     private let handle: OpaquePointer
     private var isRunning = false
+    /// What it touches; `nil` on a connection that nobody observes.
+    private var access: StatementAccess?
 
-    init(_ handle: OpaquePointer, database: DatabaseHandle) {
+    init(_ handle: OpaquePointer, database: DatabaseHandle, log: AccessLog? = nil) {
         self.handle = handle
         self.database = database
+        access = log.map { StatementAccess($0, sql: sql) }
     }
 
     deinit { sqlite3_finalize(handle) }
@@ -39,7 +42,7 @@ public final class Statement {
     @discardableResult
     public func step() throws(StoreError) -> Bool {
         if database.isGuarded { try database.admit(starting: !isRunning) { sql } }
-        let code = sqlite3_step(handle)
+        let code = database.observer == nil || isRunning ? sqlite3_step(handle) : observedStep()
         if code == SQLITE_ROW {
             isRunning = true
             return true
@@ -49,6 +52,36 @@ public final class Statement {
         reset()
         if let failure { throw failure }
         return false
+    }
+
+    /// The first step of a run, of which the observer is told.
+    private func observedStep() -> Int32 {
+        if let access { database.observer?.willRun(access) }
+        let code = sqlite3_step(handle)
+        if let log = database.observer?.takeReprepared() {
+            let fresh = StatementAccess(log, sql: sql)
+            access = fresh
+            database.observer?.willRun(fresh)
+        }
+        return code
+    }
+
+    /// Feeds the current row to a hash: equal rows of equal types, equal hashes.
+    package func hash(into hasher: inout Hasher) {
+        for column in 0..<sqlite3_column_count(handle) {
+            let stored = storageClass(column)
+            hasher.combine(stored.rawValue)
+            switch stored {
+            case .integer: hasher.combine(integer(column))
+            case .real: hasher.combine(real(column).bitPattern)
+            case .text, .blob:
+                withBytes(column) {
+                    hasher.combine($0.count)
+                    hasher.combine(bytes: $0)
+                }
+            case .null: break
+            }
+        }
     }
 
     /// Runs to the end and ignores any row.
@@ -188,6 +221,15 @@ public final class Statement {
         let start = sqlite3_column_blob(handle, column)
         let count = Int(sqlite3_column_bytes(handle, column))
         return body(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    }
+
+    /// The bytes of a blob or text where SQLite keeps them: valid until the statement moves or converts the column.
+    package func borrowedBytes(_ column: Int32) -> UnsafeRawBufferPointer {
+        let start = sqlite3_column_blob(handle, column)
+        return UnsafeRawBufferPointer(
+            start: start,
+            count: start == nil ? 0 : Int(sqlite3_column_bytes(handle, column))
+        )
     }
 
     /// The column in its own storage class.

@@ -123,7 +123,8 @@ extension LocalDatabase {
     /// The unsettled operations on one row, oldest first.
     func operations(on row: String, of table: Table) throws -> [Operation] {
         try entries(where: "row = ? AND tbl = ?", .text(row), .text(table.name)).map {
-            try $0.operation(table)
+            // Sent as they were recorded; replayed as they read under the app's schema.
+            try $0.operation(table).upcast(to: schema)
         }
     }
 }

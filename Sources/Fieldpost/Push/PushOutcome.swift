@@ -144,7 +144,7 @@ package struct PushOutcome {
         let known = try state.known()
         let isPending = try !db.operations(on: entry.row, of: table).isEmpty
         guard isPending || known.version != nil else { return }
-        let row = Merge.apply(try entry.operation(table), to: known.base, table: table)
+        let row = Merge.apply(try entry.operation(table).upcast(to: db.schema), to: known.base, table: table)
         try state.store(
             version: known.version ?? 0,
             base: isPending ? row : nil,
@@ -219,7 +219,7 @@ package struct PushOutcome {
             // The server has what the device shows: nothing to write but what it is called.
             try state.store(version: version, base: nil, isDeleted: entry.action == "delete")
         } else {
-            let row = Merge.apply(try entry.operation(table), to: known.base, table: table)
+            let row = Merge.apply(try entry.operation(table).upcast(to: db.schema), to: known.base, table: table)
             _ = try state.takeOrPark(row, version: version, pending: pending)
         }
     }

@@ -6,60 +6,74 @@ internal import FieldpostSQLite
 
 /// The property equals the value; `nil` equals `nil`.
 public func == <Record: SyncedRecord, Part: Encodable & Equatable & Sendable>(
-    path: any KeyPath<Record, Part> & Sendable, value: Part
+    path: any KeyPath<Record, Part> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).equal(value, true) }
 
 /// The property differs from the value; `nil` differs from everything but `nil`.
 public func != <Record: SyncedRecord, Part: Encodable & Equatable & Sendable>(
-    path: any KeyPath<Record, Part> & Sendable, value: Part
+    path: any KeyPath<Record, Part> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).equal(value, false) }
 
 /// The property is less than the value.
 public func < <Record: SyncedRecord, Part: Encodable & Comparable & Sendable>(
-    path: any KeyPath<Record, Part> & Sendable, value: Part
+    path: any KeyPath<Record, Part> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).compare("<", value) }
 
 /// The property is at most the value.
 public func <= <Record: SyncedRecord, Part: Encodable & Comparable & Sendable>(
-    path: any KeyPath<Record, Part> & Sendable, value: Part
+    path: any KeyPath<Record, Part> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).compare("<=", value) }
 
 /// The property is greater than the value.
 public func > <Record: SyncedRecord, Part: Encodable & Comparable & Sendable>(
-    path: any KeyPath<Record, Part> & Sendable, value: Part
+    path: any KeyPath<Record, Part> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).compare(">", value) }
 
 /// The property is at least the value.
 public func >= <Record: SyncedRecord, Part: Encodable & Comparable & Sendable>(
-    path: any KeyPath<Record, Part> & Sendable, value: Part
+    path: any KeyPath<Record, Part> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).compare(">=", value) }
 
 /// The property is there and less than the value.
 public func < <Record: SyncedRecord, Part: Encodable & Comparable & Sendable>(
-    path: any KeyPath<Record, Part?> & Sendable, value: Part
+    path: any KeyPath<Record, Part?> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).compare("<", value) }
 
 /// The property is there and at most the value.
 public func <= <Record: SyncedRecord, Part: Encodable & Comparable & Sendable>(
-    path: any KeyPath<Record, Part?> & Sendable, value: Part
+    path: any KeyPath<Record, Part?> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).compare("<=", value) }
 
 /// The property is there and greater than the value.
 public func > <Record: SyncedRecord, Part: Encodable & Comparable & Sendable>(
-    path: any KeyPath<Record, Part?> & Sendable, value: Part
+    path: any KeyPath<Record, Part?> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).compare(">", value) }
 
 /// The property is there and at least the value.
 public func >= <Record: SyncedRecord, Part: Encodable & Comparable & Sendable>(
-    path: any KeyPath<Record, Part?> & Sendable, value: Part
+    path: any KeyPath<Record, Part?> & Sendable,
+    value: Part
 ) -> RecordFilter<Record> { RecordColumn(path: path).compare(">=", value) }
 
 extension RecordColumn where Part: Equatable & Sendable {
     /// The column equals the value; `nil` equals `nil`.
-    public static func == (column: RecordColumn, value: Part) -> RecordFilter<Record> { column.equal(value, true) }
+    public static func == (column: RecordColumn, value: Part) -> RecordFilter<Record> {
+        column.equal(value, true)
+    }
 
     /// The column differs from the value; `nil` differs from everything but `nil`.
-    public static func != (column: RecordColumn, value: Part) -> RecordFilter<Record> { column.equal(value, false) }
+    public static func != (column: RecordColumn, value: Part) -> RecordFilter<Record> {
+        column.equal(value, false)
+    }
 
     /// The column equals one of the values.
     public func `in`(_ values: some Collection<Part> & Sendable) -> RecordFilter<Record> {
@@ -77,13 +91,21 @@ extension RecordColumn where Part: Equatable & Sendable {
 
 extension RecordColumn where Part: Comparable & Sendable {
     /// The column is less than the value.
-    public static func < (column: RecordColumn, value: Part) -> RecordFilter<Record> { column.compare("<", value) }
+    public static func < (column: RecordColumn, value: Part) -> RecordFilter<Record> {
+        column.compare("<", value)
+    }
     /// The column is at most the value.
-    public static func <= (column: RecordColumn, value: Part) -> RecordFilter<Record> { column.compare("<=", value) }
+    public static func <= (column: RecordColumn, value: Part) -> RecordFilter<Record> {
+        column.compare("<=", value)
+    }
     /// The column is greater than the value.
-    public static func > (column: RecordColumn, value: Part) -> RecordFilter<Record> { column.compare(">", value) }
+    public static func > (column: RecordColumn, value: Part) -> RecordFilter<Record> {
+        column.compare(">", value)
+    }
     /// The column is at least the value.
-    public static func >= (column: RecordColumn, value: Part) -> RecordFilter<Record> { column.compare(">=", value) }
+    public static func >= (column: RecordColumn, value: Part) -> RecordFilter<Record> {
+        column.compare(">=", value)
+    }
     /// The column lies in the range, both ends included.
     public func `in`(_ range: ClosedRange<Part>) -> RecordFilter<Record> {
         compare(">=", range.lowerBound) && compare("<=", range.upperBound)
@@ -93,22 +115,26 @@ extension RecordColumn where Part: Comparable & Sendable {
 extension RecordColumn {
     /// The column is there and less than the value.
     public static func < <Whole: Comparable & Encodable & Sendable>(
-        column: RecordColumn, value: Whole
+        column: RecordColumn,
+        value: Whole
     ) -> RecordFilter<Record> where Part == Whole? { column.compare("<", value) }
 
     /// The column is there and at most the value.
     public static func <= <Whole: Comparable & Encodable & Sendable>(
-        column: RecordColumn, value: Whole
+        column: RecordColumn,
+        value: Whole
     ) -> RecordFilter<Record> where Part == Whole? { column.compare("<=", value) }
 
     /// The column is there and greater than the value.
     public static func > <Whole: Comparable & Encodable & Sendable>(
-        column: RecordColumn, value: Whole
+        column: RecordColumn,
+        value: Whole
     ) -> RecordFilter<Record> where Part == Whole? { column.compare(">", value) }
 
     /// The column is there and at least the value.
     public static func >= <Whole: Comparable & Encodable & Sendable>(
-        column: RecordColumn, value: Whole
+        column: RecordColumn,
+        value: Whole
     ) -> RecordFilter<Record> where Part == Whole? { column.compare(">=", value) }
 }
 

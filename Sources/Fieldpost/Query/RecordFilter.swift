@@ -27,10 +27,14 @@ public struct RecordFilter<Record: SyncedRecord>: Sendable {
     init(_ render: @escaping @Sendable (RecordLayout, inout SQL) throws -> Void) { self.render = render }
 
     /// Both conditions.
-    public static func && (left: RecordFilter, right: RecordFilter) -> RecordFilter { left.joined("AND", right) }
+    public static func && (left: RecordFilter, right: RecordFilter) -> RecordFilter {
+        left.joined("AND", right)
+    }
 
     /// One of the conditions, or both.
-    public static func || (left: RecordFilter, right: RecordFilter) -> RecordFilter { left.joined("OR", right) }
+    public static func || (left: RecordFilter, right: RecordFilter) -> RecordFilter {
+        left.joined("OR", right)
+    }
 
     /// The opposite.
     public static prefix func ! (filter: RecordFilter) -> RecordFilter {
@@ -56,7 +60,9 @@ public struct RecordFilter<Record: SyncedRecord>: Sendable {
 /// The columns of a record type, by the names of its properties.
 @dynamicMemberLookup public struct RecordColumns<Record: SyncedRecord>: Sendable {
     /// The column of a property.
-    public subscript<Part: Encodable & Sendable>(dynamicMember path: any KeyPath<Record, Part> & Sendable) -> RecordColumn<Record, Part> {
+    public subscript<Part: Encodable & Sendable>(dynamicMember path: any KeyPath<Record, Part> & Sendable)
+        -> RecordColumn<Record, Part>
+    {
         RecordColumn(path: path)
     }
 }
@@ -76,7 +82,10 @@ public struct RecordColumn<Record: SyncedRecord, Part: Encodable & Sendable>: Se
             return try FieldCoding.value(value, for: column.type)
         } catch let error as ColumnTypeError {
             throw FieldpostError(
-                .type, "\(layout.typeName): \(layout.table.name).\(column.name): \(error.message).", names: [column.name])
+                .type,
+                "\(layout.typeName): \(layout.table.name).\(column.name): \(error.message).",
+                names: [column.name]
+            )
         }
     }
 
@@ -95,7 +104,9 @@ public struct RecordColumn<Record: SyncedRecord, Part: Encodable & Sendable>: Se
         RecordFilter { layout, out in
             if value is Decimal {
                 throw FieldpostError(
-                    .unsupported, "\(layout.typeName): decimals are stored as text, which has another order; keep an integer.")
+                    .unsupported,
+                    "\(layout.typeName): decimals are stored as text, which has another order; keep an integer."
+                )
             }
             let column = try column(layout)
             out.append("\(quoted(column.name)) \(sign) ")

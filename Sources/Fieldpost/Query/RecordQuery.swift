@@ -43,13 +43,16 @@ public struct RecordQuery<Record: SyncedRecord>: Sendable {
 
     /// Ordered by a property; a second call orders the rows that are equal by the first.
     public func order<Part: Encodable & Sendable>(
-        by path: any KeyPath<Record, Part> & Sendable, _ direction: Direction = .ascending
+        by path: any KeyPath<Record, Part> & Sendable,
+        _ direction: Direction = .ascending
     ) -> RecordQuery {
         with {
             $0.orders.append { layout in
                 if Part.self is Decimal.Type || Part.self is Decimal?.Type {
                     throw FieldpostError(
-                        .unsupported, "\(layout.typeName): decimals are stored as text, which has another order.")
+                        .unsupported,
+                        "\(layout.typeName): decimals are stored as text, which has another order."
+                    )
                 }
                 let name = quoted(try RecordColumn(path: path).column(layout).name)
                 return direction == .ascending ? name : name + " DESC"
@@ -104,12 +107,14 @@ extension SyncedRecord {
     public static func `where`(_ filter: RecordFilter<Self>) -> RecordQuery<Self> { all.where(filter) }
 
     /// The rows that meet a condition: `Order.where { $0.plate.hasPrefix("B ") }`.
-    public static func `where`(_ condition: (RecordColumns<Self>) -> RecordFilter<Self>) -> RecordQuery<Self> {
+    public static func `where`(_ condition: (RecordColumns<Self>) -> RecordFilter<Self>) -> RecordQuery<Self>
+    {
         all.where(condition)
     }
 
     /// Every row, ordered: `Order.order(by: \.openedAt, .descending)`.
     public static func order<Part: Encodable & Sendable>(
-        by path: any KeyPath<Self, Part> & Sendable, _ direction: RecordQuery<Self>.Direction = .ascending
+        by path: any KeyPath<Self, Part> & Sendable,
+        _ direction: RecordQuery<Self>.Direction = .ascending
     ) -> RecordQuery<Self> { all.order(by: path, direction) }
 }

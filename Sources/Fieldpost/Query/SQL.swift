@@ -30,16 +30,20 @@ public struct SQL: ExpressibleByStringInterpolation, Hashable, Sendable {
         self.arguments = arguments
     }
 
+    /// SQL of a literal without values.
     public init(stringLiteral value: String) { self.init(value) }
 
+    /// SQL of a literal with its interpolated values.
     public init(stringInterpolation: StringInterpolation) {
         self = stringInterpolation.sql
     }
 
+    /// Whether text and values are equal.
     public static func == (left: SQL, right: SQL) -> Bool {
         left.text == right.text && left.arguments == right.arguments
     }
 
+    /// Hashes text and values.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(text)
         hasher.combine(arguments)
@@ -63,17 +67,20 @@ public struct SQL: ExpressibleByStringInterpolation, Hashable, Sendable {
 
     fileprivate mutating func fail(_ error: any Error) {
         let reason = (error as? ColumnTypeError)?.message ?? "the value cannot be stored"
-        failure = failure ?? (error as? FieldpostError) ?? FieldpostError(.type, "A value in the SQL: \(reason).")
+        failure =
+            failure ?? (error as? FieldpostError) ?? FieldpostError(.type, "A value in the SQL: \(reason).")
     }
 
     /// Collects the parts of an interpolated literal.
     public struct StringInterpolation: StringInterpolationProtocol, Sendable {
         fileprivate var sql = SQL("")
 
+        /// Begins a literal.
         public init(literalCapacity: Int, interpolationCount: Int) {
             sql.text.reserveCapacity(literalCapacity + interpolationCount)
         }
 
+        /// Appends text of the program's own.
         public mutating func appendLiteral(_ literal: String) { sql.text += literal }
 
         /// Binds a value.
@@ -109,7 +116,9 @@ public struct SQL: ExpressibleByStringInterpolation, Hashable, Sendable {
         }
 
         /// Names the column of a property.
-        public mutating func appendInterpolation<Record: SyncedRecord, Part: Encodable>(_ path: KeyPath<Record, Part>) {
+        public mutating func appendInterpolation<Record: SyncedRecord, Part: Encodable>(
+            _ path: KeyPath<Record, Part>
+        ) {
             do {
                 sql.text += quoted(Naming.snakeCase(try RecordShape.of(Record.self).property(path)))
             } catch { sql.fail(error) }
@@ -122,11 +131,18 @@ public struct SQL: ExpressibleByStringInterpolation, Hashable, Sendable {
         public mutating func appendInterpolation(raw name: String) {
             let isPlain =
                 !name.isEmpty && !(name.first?.isNumber ?? true)
-                && name.utf8.allSatisfy { $0 == 0x5F || UnicodeScalar($0).properties.isAlphabetic || (0x30...0x39).contains($0) }
+                && name.utf8.allSatisfy {
+                    $0 == 0x5F || UnicodeScalar($0).properties.isAlphabetic || (0x30...0x39).contains($0)
+                }
             if isPlain {
                 sql.text += quoted(name)
             } else {
-                sql.fail(FieldpostError(.usage, "raw: takes the plain name of a table or column; bind everything else."))
+                sql.fail(
+                    FieldpostError(
+                        .usage,
+                        "raw: takes the plain name of a table or column; bind everything else."
+                    )
+                )
             }
         }
     }

@@ -1,6 +1,14 @@
 internal import FieldpostCore
 internal import Foundation
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#elseif canImport(Darwin)
+    internal import Darwin
+#endif
+
 /// Turns a Swift value into what its column stores.
 enum FieldCoding {
     /// The stored form of `value`; without a column, the form that its Swift type suggests.
@@ -24,8 +32,12 @@ enum FieldCoding {
         if T.self == Float.self { return .real(try finite(Double(known(value, as: Float.self)))) }
         if T.self == Decimal.self { return .text(StoredTypes.text(known(value, as: Decimal.self))) }
         if T.self == URL.self { return .text(known(value, as: URL.self).absoluteString) }
-        if T.self == Data.self, type == nil || type == .blob { return .blob(Array(known(value, as: Data.self))) }
-        if T.self == [UInt8].self, type == nil || type == .blob { return .blob(known(value, as: [UInt8].self)) }
+        if T.self == Data.self, type == nil || type == .blob {
+            return .blob(Array(known(value, as: Data.self)))
+        }
+        if T.self == [UInt8].self, type == nil || type == .blob {
+            return .blob(known(value, as: [UInt8].self))
+        }
         guard let integer = value as? any FixedWidthInteger else { return nil }
         guard let exact = Int64(exactly: integer) else {
             throw ColumnTypeError(message: "expected a signed 64-bit integer, and the number is larger")
@@ -38,11 +50,20 @@ enum FieldCoding {
         switch type {
         case .uuid, .file: return try type?.value(from: .string(text)) ?? .null
         case .json:
-            do { return .text(try JSON(text: text).text()) } catch { throw ColumnTypeError(message: "expected JSON text") }
+            do { return .text(try JSON(text: text).text()) } catch {
+                throw ColumnTypeError(message: "expected JSON text")
+            }
         default:
-            if text.utf8.contains(0) { throw ColumnTypeError(message: "expected text without NUL") }
+            if holdsNUL(text) { throw ColumnTypeError(message: "expected text without NUL") }
             return .text(text)
         }
+    }
+
+    private static func holdsNUL(_ text: String) -> Bool {
+        text.utf8.withContiguousStorageIfAvailable {
+            memchr($0.baseAddress ?? UnsafePointer(bitPattern: 1)!, 0, $0.count) != nil
+        }
+            ?? text.utf8.contains(0)
     }
 
     /// JSON as a column of `type` stores it: a set sorted, members in the order of their names.
@@ -79,7 +100,9 @@ private final class FieldEncoder: Encoder, SingleValueEncodingContainer {
         return try FieldCoding.value(json: json.json, for: type)
     }
 
-    func container<Key>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> { nested().container(keyedBy: type) }
+    func container<Key>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        nested().container(keyedBy: type)
+    }
     func unkeyedContainer() -> any UnkeyedEncodingContainer { nested().unkeyedContainer() }
     func singleValueContainer() -> any SingleValueEncodingContainer { self }
     func encodeNil() { value = .null }

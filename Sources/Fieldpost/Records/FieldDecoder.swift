@@ -22,12 +22,16 @@ final class FieldDecoder: Decoder, SingleValueDecodingContainer {
     // MARK: The storage classes
 
     func integer(_ column: Int32, _ key: some CodingKey) throws -> Int64 {
-        guard statement.storageClass(column) == .integer else { throw mismatch(column, key.stringValue, "an integer") }
+        guard statement.storageClass(column) == .integer else {
+            throw mismatch(column, key.stringValue, "an integer")
+        }
         return statement.integer(column)
     }
 
     func boolean(_ column: Int32, _ key: some CodingKey) throws -> Bool {
-        guard statement.storageClass(column) == .integer else { throw mismatch(column, key.stringValue, "0 or 1") }
+        guard statement.storageClass(column) == .integer else {
+            throw mismatch(column, key.stringValue, "0 or 1")
+        }
         return statement.integer(column) != 0
     }
 
@@ -64,7 +68,7 @@ final class FieldDecoder: Decoder, SingleValueDecodingContainer {
     func decode<T: Decodable>(_ type: T.Type) throws -> T {
         let stored = statement.storageClass(column)
         if type == UUID.self {
-            guard stored == .text, let uuid = statement.withBytes(column, { StoredTypes.uuid($0) }) else {
+            guard stored == .text, let uuid = StoredTypes.uuid(statement.borrowedBytes(column)) else {
                 throw mismatch("a UUID")
             }
             return known(uuid, as: type)
@@ -98,7 +102,9 @@ final class FieldDecoder: Decoder, SingleValueDecodingContainer {
         return try exact(integer, stored) as? T
     }
 
-    private func exact<Number: FixedWidthInteger>(_ type: Number.Type, _ stored: StorageClass) throws -> Number {
+    private func exact<Number: FixedWidthInteger>(_ type: Number.Type, _ stored: StorageClass) throws
+        -> Number
+    {
         guard stored == .integer, let value = Number(exactly: statement.integer(column)) else {
             throw mismatch("an integer that \(type) holds")
         }
@@ -113,7 +119,7 @@ final class FieldDecoder: Decoder, SingleValueDecodingContainer {
     private func foundation<T>(_ type: T.Type, _ stored: StorageClass) throws -> T? {
         if type == Data.self {
             guard stored == .blob else { throw mismatch("a blob") }
-            return known(statement.withBytes(column) { Data($0) }, as: type)
+            return known(Data(statement.borrowedBytes(column)), as: type)
         }
         if type == Decimal.self {
             guard stored != .null, let decimal = StoredTypes.decimal(statement.text(column)) else {
@@ -122,7 +128,9 @@ final class FieldDecoder: Decoder, SingleValueDecodingContainer {
             return known(decimal, as: type)
         }
         if type == URL.self {
-            guard stored == .text, let url = URL(string: statement.text(column)) else { throw mismatch("a URL") }
+            guard stored == .text, let url = URL(string: statement.text(column)) else {
+                throw mismatch("a URL")
+            }
             return known(url, as: type)
         }
         return nil
@@ -141,7 +149,8 @@ final class FieldDecoder: Decoder, SingleValueDecodingContainer {
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer { try jsonDecoder().unkeyedContainer() }
 
     private func jsonDecoder() throws -> JSONValueDecoder {
-        guard statement.storageClass(column) == .text, let json = try? JSON(text: statement.text(column)) else {
+        guard statement.storageClass(column) == .text, let json = try? JSON(text: statement.text(column))
+        else {
             throw mismatch("JSON text")
         }
         return JSONValueDecoder(json: json, codingPath: [PropertyKey(stringValue: property)])
@@ -155,7 +164,9 @@ final class FieldDecoder: Decoder, SingleValueDecodingContainer {
         return FieldpostError(
             .type,
             "\(typeName).\(property): expected \(what), and the column \(statement.columnName(column)) holds "
-                + "\(found.words)\(remedy).", names: [property])
+                + "\(found.words)\(remedy).",
+            names: [property]
+        )
     }
 }
 

@@ -37,14 +37,21 @@ struct JSONValueDecoder: Decoder {
         if type == UUID.self {
             return known(try required(json.string.flatMap { StoredTypes.uuid($0) }, "a UUID"), as: type)
         }
-        if type == Date.self { return known(StoredTypes.date(try required(json.integer, "a date")), as: type) }
+        if type == Date.self {
+            return known(StoredTypes.date(try required(json.integer, "a date")), as: type)
+        }
         if type == Data.self {
             return known(Data(try required(json.string.flatMap(Base64.decode), "base64")), as: type)
         }
         if type == Decimal.self {
-            return known(try required(json.string.flatMap(StoredTypes.decimal), "a decimal as text"), as: type)
+            return known(
+                try required(json.string.flatMap(StoredTypes.decimal), "a decimal as text"),
+                as: type
+            )
         }
-        if type == URL.self { return known(try required(json.string.flatMap(URL.init(string:)), "a URL"), as: type) }
+        if type == URL.self {
+            return known(try required(json.string.flatMap(URL.init(string:)), "a URL"), as: type)
+        }
         if let integer = type as? any BinaryInteger.Type { return try exact(integer) as? T }
         return nil
     }
@@ -78,7 +85,9 @@ struct JSONValueDecoder: Decoder {
         func contains(_ key: Key) -> Bool { object[key.stringValue] != nil }
         func decodeNil(forKey key: Key) throws -> Bool { try child(key).json == .null }
         func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try child(key).decode(type) }
-        func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<Nested> {
+        func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) throws
+            -> KeyedDecodingContainer<Nested>
+        {
             try child(key).container(keyedBy: type)
         }
         func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
@@ -90,7 +99,9 @@ struct JSONValueDecoder: Decoder {
         private func child(_ key: Key) throws -> JSONValueDecoder {
             guard let json = object[key.stringValue] else {
                 throw DecodingError.keyNotFound(
-                    key, .init(codingPath: codingPath, debugDescription: "the JSON has no \(key.stringValue)"))
+                    key,
+                    .init(codingPath: codingPath, debugDescription: "the JSON has no \(key.stringValue)")
+                )
             }
             return JSONValueDecoder(json: json, codingPath: codingPath + [key])
         }
@@ -113,16 +124,25 @@ struct JSONValueDecoder: Decoder {
             currentIndex += 1
             return value
         }
-        mutating func nestedContainer<Nested>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested> {
+        mutating func nestedContainer<Nested>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<
+            Nested
+        > {
             try next().container(keyedBy: type)
         }
-        mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer { try next().unkeyedContainer() }
+        mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+            try next().unkeyedContainer()
+        }
         mutating func superDecoder() throws -> any Decoder { try next() }
 
         private func peek() throws -> JSONValueDecoder {
             guard !isAtEnd else {
                 throw DecodingError.valueNotFound(
-                    Any.self, .init(codingPath: codingPath, debugDescription: "the array has \(elements.count) elements"))
+                    Any.self,
+                    .init(
+                        codingPath: codingPath,
+                        debugDescription: "the array has \(elements.count) elements"
+                    )
+                )
             }
             return JSONValueDecoder(json: elements[currentIndex], codingPath: codingPath)
         }

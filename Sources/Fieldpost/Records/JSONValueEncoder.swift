@@ -33,7 +33,11 @@ final class JSONValueEncoder: Encoder {
     }
 
     func encode(_ value: some Encodable) throws {
-        if let json = try JSONValueEncoder.scalar(value) { content = .json(json) } else { try value.encode(to: self) }
+        if let json = try JSONValueEncoder.scalar(value) {
+            content = .json(json)
+        } else {
+            try value.encode(to: self)
+        }
     }
 
     private static func scalar(_ value: some Encodable) throws -> JSON? {
@@ -43,11 +47,15 @@ final class JSONValueEncoder: Encoder {
         case let value as Double: return .real(try finite(value))
         case let value as Float: return .real(try finite(Double(value)))
         case let value as any BinaryInteger:
-            guard let exact = Int64(exactly: value) else { throw ColumnTypeError(message: "expected a 64-bit integer") }
+            guard let exact = Int64(exactly: value) else {
+                throw ColumnTypeError(message: "expected a 64-bit integer")
+            }
             return .integer(exact)
         case let value as UUID: return .string(StoredTypes.text(value))
         case let value as Date:
-            guard let exact = StoredTypes.milliseconds(value) else { throw ColumnTypeError(message: "expected a date") }
+            guard let exact = StoredTypes.milliseconds(value) else {
+                throw ColumnTypeError(message: "expected a date")
+            }
             return .integer(exact)
         case let value as Data: return .string(Base64.encode(Array(value)))
         case let value as Decimal: return .string(StoredTypes.text(value))
@@ -101,7 +109,9 @@ final class JSONValueEncoder: Encoder {
         func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
             try encoder.member(key.stringValue).encode(value)
         }
-        func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
+        func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<
+            Nested
+        > {
             encoder.member(key.stringValue).container(keyedBy: type)
         }
         func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {

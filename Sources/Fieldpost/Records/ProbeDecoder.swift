@@ -11,7 +11,8 @@ enum SwiftKind: Equatable {
     func fits(_ type: ColumnType) -> Bool {
         switch (self, type) {
         case (.unknown, _): true
-        case (.integer, .integer), (.integer, .date), (.date, .date), (.boolean, .boolean), (.real, .real): true
+        case (.integer, .integer), (.integer, .date), (.date, .date), (.boolean, .boolean), (.real, .real):
+            true
         case (.text, .text), (.text, .uuid), (.text, .file), (.text, .json): true
         case (.uuid, .uuid), (.uuid, .text), (.decimal, .text), (.url, .text): true
         case (.bytes, .blob), (.array, .set), (.array, .json), (.object, .json): true
@@ -94,10 +95,14 @@ private struct ProbeContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
         try? probe.decode(type, key.stringValue, isOptional: true)
     }
-    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<Nested> {
+    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<
+        Nested
+    > {
         throw ProbeFailure()
     }
-    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw ProbeFailure() }
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+        throw ProbeFailure()
+    }
     func superDecoder() throws -> any Decoder { probe }
     func superDecoder(forKey key: Key) throws -> any Decoder { throw ProbeFailure() }
 }
@@ -132,7 +137,8 @@ private final class ProbeVariant: Decoder, SingleValueDecodingContainer {
         case is Bool.Type: return isOther as? T
         case is Double.Type: return Double(number) as? T
         case is Float.Type: return Float(number) as? T
-        case is UUID.Type: return UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(number))) as? T
+        case is UUID.Type:
+            return UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(number))) as? T
         case is Date.Type: return Date(timeIntervalSince1970: Double(number)) as? T
         case is Data.Type: return Data([UInt8(number)]) as? T
         case is [UInt8].Type: return [UInt8(number)] as? T
@@ -192,8 +198,12 @@ private struct NestedProbe<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func contains(_ key: Key) -> Bool { true }
     func decodeNil(forKey key: Key) throws -> Bool { false }
-    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try ProbeVariant(isOther: isOther).make(type) }
-    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<Nested> {
+    func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+        try ProbeVariant(isOther: isOther).make(type)
+    }
+    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<
+        Nested
+    > {
         KeyedDecodingContainer(NestedProbe<Nested>(isOther: isOther))
     }
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
@@ -215,7 +225,8 @@ private struct NestedProbeArray: UnkeyedDecodingContainer {
         currentIndex += 1
         return try ProbeVariant(isOther: isOther).make(type)
     }
-    mutating func nestedContainer<Nested>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested> {
+    mutating func nestedContainer<Nested>(keyedBy type: Nested.Type) throws -> KeyedDecodingContainer<Nested>
+    {
         currentIndex += 1
         return KeyedDecodingContainer(NestedProbe<Nested>(isOther: isOther))
     }

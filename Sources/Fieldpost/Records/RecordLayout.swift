@@ -21,7 +21,8 @@ final class RecordLayout: Sendable {
     let plan: RowPlan
     /// `SELECT` of all columns, up to the table's name.
     let selectSQL: String
-    private let updates = Locked<[Set<Int>: String]>([:])
+    private let inserts = StatementTexts()
+    private let updates = StatementTexts()
 
     /// Compares a type with the table it names.
     ///
@@ -41,40 +42,59 @@ final class RecordLayout: Sendable {
             : try shape.fields.map { try RecordLayout.match($0, typeName, table) }
         guard let keyIndex = fields.firstIndex(where: { $0.column.name == table.key }) else {
             throw FieldpostError(
-                .unknownColumn, "\(typeName) has no property for \(table.key), the key of \(table.name); add one.",
-                names: [table.key])
+                .unknownColumn,
+                "\(typeName) has no property for \(table.key), the key of \(table.name); add one.",
+                names: [table.key]
+            )
         }
         self.keyIndex = keyIndex
         slots = fields.map { ($0.property, $0.column.type) }
         plan = RowPlan(
-            typeName: typeName, properties: fields.map(\.property), names: fields.map(\.column.name))
-        selectSQL = "SELECT " + fields.map { quoted($0.column.name) }.joined(separator: ", ") + " FROM \(quoted(table.name))"
+            typeName: typeName,
+            properties: fields.map(\.property),
+            names: fields.map(\.column.name)
+        )
+        selectSQL =
+            "SELECT " + fields.map { quoted($0.column.name) }.joined(separator: ", ")
+            + " FROM \(quoted(table.name))"
     }
 
     private static func noTable(_ name: String, _ typeName: String, _ schema: Schema) -> FieldpostError {
-        let hint = Naming.nearest(name, schema.tables.map(\.name)).map { "did you mean \($0)" } ?? "set tableName"
-        return FieldpostError(.unknownTable, "\(typeName): the schema has no table \(name); \(hint)?", names: [name])
+        let hint =
+            Naming.nearest(name, schema.tables.map(\.name)).map { "did you mean \($0)" } ?? "set tableName"
+        return FieldpostError(
+            .unknownTable,
+            "\(typeName): the schema has no table \(name); \(hint)?",
+            names: [name]
+        )
     }
 
-    private static func match(_ field: ProbeDecoder.Field, _ typeName: String, _ table: Table) throws -> Field {
+    private static func match(_ field: ProbeDecoder.Field, _ typeName: String, _ table: Table) throws -> Field
+    {
         let snake = Naming.snakeCase(field.property)
         guard let column = table.column(field.property) ?? table.column(snake) else {
             let hint = Naming.nearest(snake, table.columns.map(\.name)).map { "; did you mean \($0)?" } ?? "."
             throw FieldpostError(
-                .unknownColumn, "\(typeName).\(field.property): \(table.name) has no column \(snake)\(hint)",
-                names: [field.property])
+                .unknownColumn,
+                "\(typeName).\(field.property): \(table.name) has no column \(snake)\(hint)",
+                names: [field.property]
+            )
         }
         guard field.kind.fits(column.type) else {
             throw FieldpostError(
                 .type,
                 "\(typeName).\(field.property): the column \(table.name).\(column.name) is \(column.type.rawValue), which "
-                    + "\(field.type) does not hold.", names: [field.property])
+                    + "\(field.type) does not hold.",
+                names: [field.property]
+            )
         }
         if column.isOptional && !field.isOptional {
             throw FieldpostError(
                 .type,
                 "\(typeName).\(field.property): the column \(table.name).\(column.name) may be NULL; make the property "
-                    + "optional.", names: [field.property])
+                    + "optional.",
+                names: [field.property]
+            )
         }
         return Field(property: field.property, column: column)
     }
@@ -95,33 +115,49 @@ final class RecordLayout: Sendable {
         do {
             return try FieldCoding.value(id, for: fields[keyIndex].column.type)
         } catch let error as ColumnTypeError {
-            throw FieldpostError(.type, "\(typeName).\(fields[keyIndex].property): \(error.message).", names: [table.key])
+            throw FieldpostError(
+                .type,
+                "\(typeName).\(fields[keyIndex].property): \(error.message).",
+                names: [table.key]
+            )
         }
     }
 
     /// `INSERT` of the columns at `indexes`.
     func insertSQL(_ indexes: [Int]) -> String {
-        let names = indexes.map { quoted(fields[$0].column.name) }.joined(separator: ", ")
-        let marks = indexes.map { _ in "?" }.joined(separator: ", ")
-        return "INSERT INTO \(quoted(table.name)) (\(names)) VALUES (\(marks))"
+        inserts.text(indexes) {
+            let names = indexes.map { quoted(fields[$0].column.name) }.joined(separator: ", ")
+            let marks = indexes.map { _ in "?" }.joined(separator: ", ")
+            return "INSERT INTO \(quoted(table.name)) (\(names)) VALUES (\(marks))"
+        }
     }
 
     /// `UPDATE` of the columns at `indexes`, whose values come before the key.
     func updateSQL(_ indexes: [Int]) -> String {
-        updates.withLock { known in
-            let set = Set(indexes)
-            if let sql = known[set] { return sql }
+        updates.text(indexes) {
             let list = indexes.map { "\(quoted(fields[$0].column.name)) = ?" }.joined(separator: ", ")
-            let sql = "UPDATE \(quoted(table.name)) SET \(list) WHERE \(quoted(table.key)) = ?"
-            // Some dozens of combinations are in use; a program that makes all of them must not fill the memory.
-            if known.count > 200 { known = [:] }
-            known[set] = sql
-            return sql
+            return "UPDATE \(quoted(table.name)) SET \(list) WHERE \(quoted(table.key)) = ?"
         }
     }
 
     /// `WHERE` the key is the value bound.
     var whereKey: String { " WHERE \(quoted(table.key)) = ?" }
+}
+
+/// SQL by the columns that it names, made once.
+private final class StatementTexts: Sendable {
+    private let known = Locked<[[Int]: String]>([:])
+
+    func text(_ indexes: [Int], _ make: () -> String) -> String {
+        known.withLock { known in
+            if let text = known[indexes] { return text }
+            // Some dozens of combinations are in use; a program that makes all of them must not fill the memory.
+            if known.count > 200 { known = [:] }
+            let text = make()
+            known[indexes] = text
+            return text
+        }
+    }
 }
 
 /// The layouts of a store's record types, each checked once.

@@ -47,14 +47,17 @@ final class RecordShape<Record: SyncedRecord>: Sendable {
         guard let base else {
             throw FieldpostError(
                 .unsupported,
-                "\(Record.self) refuses made-up values in init(from:), so its key paths are not known; filter it by SQL.")
+                "\(Record.self) refuses made-up values in init(from:), so its key paths are not known; filter it by SQL."
+            )
         }
         let before = try stored(base, path)
         for field in fields {
             let probe = ProbeDecoder(varied: field.property)
             guard let other = try? Record(from: probe), try stored(other, path) != before else { continue }
             // A computed property moves with what it is computed from; only the property itself equals the column.
-            if try column(field.property, of: base) == before, try column(field.property, of: other) == stored(other, path) {
+            if try column(field.property, of: base) == before,
+                try column(field.property, of: other) == stored(other, path)
+            {
                 return field.property
             }
         }

@@ -17,7 +17,9 @@ struct RowPlan {
         var columns: [String: Int32] = [:]
         for (index, name) in names.enumerated() where columns[name] == nil { columns[name] = Int32(index) }
         for property in properties {
-            if columns[property] == nil, let column = columns[Naming.snakeCase(property)] { columns[property] = column }
+            if columns[property] == nil, let column = columns[Naming.snakeCase(property)] {
+                columns[property] = column
+            }
         }
         self.columns = columns
         slots = properties.compactMap { property in columns[property].map { (property, $0) } }
@@ -37,6 +39,8 @@ final class RowDecoder: Decoder {
     fileprivate let plan: RowPlan
     fileprivate let field: FieldDecoder
     private var cursor = 0
+    /// The container of the last row, and the type of its keys.
+    private var kept: (key: Any.Type, holder: AnyObject)?
 
     init(_ statement: Statement, plan: RowPlan) {
         self.statement = statement
@@ -55,8 +59,17 @@ final class RowDecoder: Decoder {
     }
 
     func container<Key>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
-        KeyedDecodingContainer(RowContainer<Key>(decoder: self))
+        if let kept, kept.key == type {
+            // Safe because: a holder is kept together with the type of the keys it was made for.
+            return unsafeDowncast(kept.holder, to: ContainerHolder<Key>.self).container
+        }
+        let container = KeyedDecodingContainer(RowContainer<Key>(decoder: self))
+        kept = (type, ContainerHolder(container))
+        return container
     }
+
+    /// Ends the circle of decoder and container.
+    func finish() { kept = nil }
 
     func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw notARow }
 
@@ -95,8 +108,17 @@ final class RowDecoder: Decoder {
         throw FieldpostError(
             .unknownColumn,
             "\(plan.typeName).\(property): the query returns no column \(Naming.snakeCase(property)); select it, or make "
-                + "the property optional.", names: [property])
+                + "the property optional.",
+            names: [property]
+        )
     }
+}
+
+/// Keeps a container from one row to the next: making one costs as much as reading two columns.
+private final class ContainerHolder<Key: CodingKey> {
+    let container: KeyedDecodingContainer<Key>
+
+    init(_ container: KeyedDecodingContainer<Key>) { self.container = container }
 }
 
 private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
@@ -164,11 +186,15 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     private func present(_ key: Key) -> Int32? {
-        guard let column = decoder.find(key.stringValue), !decoder.statement.isNull(column) else { return nil }
+        guard let column = decoder.find(key.stringValue), !decoder.statement.isNull(column) else {
+            return nil
+        }
         return column
     }
 
-    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<Nested> {
+    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) throws -> KeyedDecodingContainer<
+        Nested
+    > {
         try decoder.field.json(try decoder.column(key), key).container(keyedBy: type)
     }
 
@@ -178,7 +204,9 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func superDecoder() throws -> any Decoder { decoder }
 
-    func superDecoder(forKey key: Key) throws -> any Decoder { try decoder.field.json(try decoder.column(key), key) }
+    func superDecoder(forKey key: Key) throws -> any Decoder {
+        try decoder.field.json(try decoder.column(key), key)
+    }
 }
 
 extension FieldpostError {
@@ -187,7 +215,8 @@ extension FieldpostError {
         let context: DecodingError.Context
         var name: String?
         switch error {
-        case .typeMismatch(_, let found), .valueNotFound(_, let found), .dataCorrupted(let found): context = found
+        case .typeMismatch(_, let found), .valueNotFound(_, let found), .dataCorrupted(let found):
+            context = found
         case .keyNotFound(let key, let found):
             context = found
             name = key.stringValue
@@ -197,7 +226,9 @@ extension FieldpostError {
         }
         let path = (context.codingPath.map(\.stringValue) + [name].compactMap { $0 }).joined(separator: ".")
         self.init(
-            .type, "\(typeName)\(path.isEmpty ? "" : ".\(path)"): \(context.debugDescription).",
-            names: [context.codingPath.first?.stringValue].compactMap { $0 })
+            .type,
+            "\(typeName)\(path.isEmpty ? "" : ".\(path)"): \(context.debugDescription).",
+            names: [context.codingPath.first?.stringValue].compactMap { $0 }
+        )
     }
 }

@@ -22,7 +22,9 @@ final class RowEncoder: Encoder {
 
     /// The values of `record`, one for each slot.
     static func values(
-        of record: some Encodable, typeName: String, slots: [(property: String, type: ColumnType?)]
+        of record: some Encodable,
+        typeName: String,
+        slots: [(property: String, type: ColumnType?)]
     ) throws -> [Value] {
         let encoder = RowEncoder(typeName: typeName, slots: slots)
         try record.encode(to: encoder)
@@ -39,7 +41,9 @@ final class RowEncoder: Encoder {
 
     // A record that is no keyed container has no properties; it was refused when its columns were looked up.
     func unkeyedContainer() -> any UnkeyedEncodingContainer { JSONValueEncoder().unkeyedContainer() }
-    func singleValueContainer() -> any SingleValueEncodingContainer { JSONValueEncoder().singleValueContainer() }
+    func singleValueContainer() -> any SingleValueEncodingContainer {
+        JSONValueEncoder().singleValueContainer()
+    }
 
     fileprivate func find(_ property: String) throws -> Int {
         if cursor < slots.count, slots[cursor].property == property {
@@ -51,21 +55,29 @@ final class RowEncoder: Encoder {
             ?? slots.firstIndex { $0.property == Naming.snakeCase(property) }
         guard let index = found else {
             throw FieldpostError(
-                .unknownColumn, "\(typeName).\(property) is encoded but not decoded, so it has no column.",
-                names: [property])
+                .unknownColumn,
+                "\(typeName).\(property) is encoded but not decoded, so it has no column.",
+                names: [property]
+            )
         }
         cursor = index + 1
         return index
     }
 
-    fileprivate func set(_ value: Value, _ key: some CodingKey) throws { values[try find(key.stringValue)] = value }
+    fileprivate func set(_ value: Value, _ key: some CodingKey) throws {
+        values[try find(key.stringValue)] = value
+    }
 
     fileprivate func encode<T: Encodable>(_ value: T, _ key: some CodingKey) throws {
         let index = try find(key.stringValue)
         do {
             values[index] = try FieldCoding.value(value, for: slots[index].type)
         } catch let error as ColumnTypeError {
-            throw FieldpostError(.type, "\(typeName).\(key.stringValue): \(error.message).", names: [key.stringValue])
+            throw FieldpostError(
+                .type,
+                "\(typeName).\(key.stringValue): \(error.message).",
+                names: [key.stringValue]
+            )
         }
     }
 
@@ -102,10 +114,13 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
         try encoder.encodeOptional(value, key)
     }
 
-    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
+    func nestedContainer<Nested>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested>
+    {
         encoder.nest(key).container(keyedBy: type)
     }
-    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { encoder.nest(key).unkeyedContainer() }
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        encoder.nest(key).unkeyedContainer()
+    }
     func superEncoder() -> any Encoder { encoder }
     func superEncoder(forKey key: Key) -> any Encoder { encoder.nest(key) }
 }

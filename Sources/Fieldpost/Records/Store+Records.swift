@@ -24,7 +24,9 @@ extension Store {
     }
 
     /// The rows of SQL as values of a type, by the names of its columns.
-    public func fetchAll<Result: Decodable & Sendable>(_ type: Result.Type, _ sql: SQL) async throws -> [Result] {
+    public func fetchAll<Result: Decodable & Sendable>(_ type: Result.Type, _ sql: SQL) async throws
+        -> [Result]
+    {
         try await read { try $0.fetchAll(type, sql) }
     }
 
@@ -41,10 +43,14 @@ extension Store {
     /// Inserts a record.
     ///
     /// - Throws: ``FieldpostError/Code/rowExists`` when its key is taken.
-    public func insert<Record: SyncedRecord>(_ record: Record) async throws { try await write { try $0.insert(record) } }
+    public func insert<Record: SyncedRecord>(_ record: Record) async throws {
+        try await write { try $0.insert(record) }
+    }
 
     /// Inserts the record, or makes the row with its key equal to it.
-    public func save<Record: SyncedRecord>(_ record: Record) async throws { try await write { try $0.save(record) } }
+    public func save<Record: SyncedRecord>(_ record: Record) async throws {
+        try await write { try $0.save(record) }
+    }
 
     /// Changes the row of a record: `try await store.update(order) { $0.totalIDR += 5_000 }`.
     ///
@@ -52,7 +58,8 @@ extension Store {
     /// - Throws: ``FieldpostError/Code/rowMissing`` when there is no such row.
     @discardableResult
     public func update<Record: SyncedRecord>(
-        _ record: Record, _ change: @Sendable (inout Record) throws -> Void
+        _ record: Record,
+        _ change: @Sendable (inout Record) throws -> Void
     ) async throws -> Record { try await write { try $0.update(record, change) } }
 
     /// Changes the row with this key.
@@ -61,7 +68,9 @@ extension Store {
     /// - Throws: ``FieldpostError/Code/rowMissing`` when there is no such row.
     @discardableResult
     public func update<Record: SyncedRecord>(
-        _ type: Record.Type, _ id: Record.ID, _ change: @Sendable (inout Record) throws -> Void
+        _ type: Record.Type,
+        _ id: Record.ID,
+        _ change: @Sendable (inout Record) throws -> Void
     ) async throws -> Record { try await write { try $0.update(type, id, change) } }
 
     /// Removes the row of a record.

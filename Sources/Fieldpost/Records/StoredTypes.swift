@@ -8,7 +8,9 @@ enum StoredTypes {
         Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded())
     }
 
-    static func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1_000) }
+    static func date(_ milliseconds: Int64) -> Date {
+        Date(timeIntervalSince1970: Double(milliseconds) / 1_000)
+    }
 
     /// Lower-case text; `uuidString` is upper case.
     static func text(_ uuid: UUID) -> String {
@@ -32,22 +34,26 @@ enum StoredTypes {
 
     /// The UUID written as `text`, in either case.
     static func uuid(_ text: UnsafeRawBufferPointer) -> UUID? {
-        guard text.count == 36 else { return nil }
-        var bytes: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-        let isValid = withUnsafeMutableBytes(of: &bytes) { out in
-            var index = 0
-            for position in 0..<16 {
-                if position == 4 || position == 6 || position == 8 || position == 10 {
-                    guard text[index] == 0x2D else { return false }
-                    index += 1
-                }
-                guard let high = digit(text[index]), let low = digit(text[index + 1]) else { return false }
-                out[position] = high << 4 | low
-                index += 2
-            }
-            return true
+        guard text.count == 36, text[8] == 0x2D, text[13] == 0x2D, text[18] == 0x2D, text[23] == 0x2D else {
+            return nil
         }
-        return isValid ? UUID(uuid: bytes) : nil
+        var words: (UInt64, UInt64) = (0, 0)
+        var wrong: UInt8 = 0
+        func take(_ word: inout UInt64, _ range: Range<Int>) {
+            for index in range {
+                let digit = digit(text[index])
+                wrong |= digit
+                word = word << 4 | UInt64(digit & 15)
+            }
+        }
+        take(&words.0, 0..<8)
+        take(&words.0, 9..<13)
+        take(&words.0, 14..<18)
+        take(&words.1, 19..<23)
+        take(&words.1, 24..<36)
+        if wrong > 15 { return nil }
+        words = (words.0.bigEndian, words.1.bigEndian)
+        return UUID(uuid: withUnsafeBytes(of: words) { $0.loadUnaligned(as: uuid_t.self) })
     }
 
     static func uuid(_ text: String) -> UUID? {
@@ -55,19 +61,20 @@ enum StoredTypes {
         return text.withUTF8 { uuid(UnsafeRawBufferPointer($0)) }
     }
 
-    private static func digit(_ character: UInt8) -> UInt8? {
-        switch character {
-        case 0x30...0x39: character - 0x30
-        case 0x61...0x66: character - 0x57
-        case 0x41...0x46: character - 0x37
-        default: nil
-        }
+    /// The value of a hexadecimal digit; 16 for anything else.
+    @inline(__always) private static func digit(_ character: UInt8) -> UInt8 {
+        let number = character &- 0x30
+        if number < 10 { return number }
+        let letter = (character | 0x20) &- 0x61
+        return letter < 6 ? letter + 10 : 16
     }
 
     /// A decimal in its shortest form, with a point whatever the locale.
     static func text(_ decimal: Decimal) -> String { decimal.description }
 
-    static func decimal(_ text: String) -> Decimal? { Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")) }
+    static func decimal(_ text: String) -> Decimal? {
+        Decimal(string: text, locale: Locale(identifier: "en_US_POSIX"))
+    }
 }
 
 /// `value`, whose type the caller has compared with `Target`.

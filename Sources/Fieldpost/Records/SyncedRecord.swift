@@ -33,6 +33,7 @@ public protocol SyncedRecord: Codable, Identifiable, Sendable where ID: Codable 
 }
 
 extension SyncedRecord {
+    /// The type's name in snake case and in the plural.
     public static var tableName: String { Naming.plural(Naming.snakeCase("\(Self.self)")) }
 }
 

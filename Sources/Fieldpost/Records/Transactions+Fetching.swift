@@ -10,7 +10,9 @@ extension ReadingTransaction where Self: ~Copyable {
     }
 
     /// Every record of a type, in no order.
-    public func fetchAll<Record: SyncedRecord>(_ type: Record.Type) throws -> [Record] { try fetchAll(Record.all) }
+    public func fetchAll<Record: SyncedRecord>(_ type: Record.Type) throws -> [Record] {
+        try fetchAll(Record.all)
+    }
 
     /// The records of a query.
     public func fetchAll<Record: SyncedRecord>(_ query: RecordQuery<Record>) throws -> [Record] {
@@ -97,7 +99,9 @@ extension TransactionContext {
 
     private func properties(of type: Any.Type) -> [String]? {
         guard let record = type as? any SyncedRecord.Type else { return nil }
-        func known<Record: SyncedRecord>(_ type: Record.Type) -> [String] { RecordShape.of(type).fields.map(\.property) }
+        func known<Record: SyncedRecord>(_ type: Record.Type) -> [String] {
+            RecordShape.of(type).fields.map(\.property)
+        }
         return known(record)
     }
 
@@ -105,6 +109,7 @@ extension TransactionContext {
         let statement = try bound(sql)
         defer { statement.reset() }
         let decoder = RowDecoder(statement, plan: plan)
+        defer { decoder.finish() }
         var results: [Result] = []
         while try statement.step() { results.append(try decoder.decode(Result.self)) }
         return results
@@ -114,7 +119,9 @@ extension TransactionContext {
         let statement = try bound(sql)
         defer { statement.reset() }
         guard try statement.step() else { return nil }
-        return try RowDecoder(statement, plan: plan).decode(Result.self)
+        let decoder = RowDecoder(statement, plan: plan)
+        defer { decoder.finish() }
+        return try decoder.decode(Result.self)
     }
 
     func value<Part: Decodable>(_ type: Part.Type, _ statement: Statement) throws -> Part {

@@ -1,8 +1,20 @@
 internal import FieldpostCore
 internal import FieldpostSQLite
+public import Foundation
 
 extension WriteTransaction {
-    /// Inserts a record. A required column whose property is `nil` takes its default.
+    /// A key for a new record: a version 7 UUID, which sorts by time.
+    ///
+    /// Rows with such keys lie in the order in which they were made, which makes inserts about twice as fast as with
+    /// `UUID()`.
+    public func newID() -> UUID {
+        var random = context.environment.random
+        return StoredTypes.uuid(UUIDText.version7(at: context.now, using: &random)) ?? UUID()
+    }
+
+    /// Inserts a record.
+    ///
+    /// A required column whose property is `nil` takes its default.
     ///
     ///     try await store.write { try $0.insert(Order(branchID: "B1", totalIDR: 50_000)) }
     ///
@@ -17,7 +29,9 @@ extension WriteTransaction {
     public func save<Record: SyncedRecord>(_ record: Record) throws {
         let layout = try context.records.layout(Record.self)
         let wanted = try layout.values(of: record)
-        guard let stored = try context.stored(wanted[layout.keyIndex], layout) else { return try insert(wanted, layout) }
+        guard let stored = try context.stored(wanted[layout.keyIndex], layout) else {
+            return try insert(wanted, layout)
+        }
         try update(stored, wanted, layout)
     }
 
@@ -29,7 +43,9 @@ extension WriteTransaction {
     /// - Throws: ``FieldpostError/Code/rowMissing`` when there is no such row; what `change` throws.
     @discardableResult
     public func update<Record: SyncedRecord>(
-        _ type: Record.Type, _ id: Record.ID, _ change: (inout Record) throws -> Void
+        _ type: Record.Type,
+        _ id: Record.ID,
+        _ change: (inout Record) throws -> Void
     ) throws -> Record {
         let layout = try context.records.layout(type)
         let statement = try context.bound(SQL(layout.selectSQL + layout.whereKey, [try layout.key(id)]))
@@ -37,7 +53,9 @@ extension WriteTransaction {
         guard try statement.step() else {
             throw FieldpostError(.rowMissing, "\(layout.table.name) has no row with this key.")
         }
-        let record = try RowDecoder(statement, plan: layout.plan).decode(type)
+        let decoder = RowDecoder(statement, plan: layout.plan)
+        defer { decoder.finish() }
+        let record = try decoder.decode(type)
         statement.reset()
         var changed = record
         try change(&changed)
@@ -52,7 +70,8 @@ extension WriteTransaction {
     /// - Throws: ``FieldpostError/Code/rowMissing`` when there is no such row; what `change` throws.
     @discardableResult
     public func update<Record: SyncedRecord>(
-        _ record: Record, _ change: (inout Record) throws -> Void
+        _ record: Record,
+        _ change: (inout Record) throws -> Void
     ) throws -> Record { try update(Record.self, record.id, change) }
 
     /// Changes each row of a query.
@@ -60,7 +79,8 @@ extension WriteTransaction {
     /// - Returns: how many rows it has.
     @discardableResult
     public func updateAll<Record: SyncedRecord>(
-        _ query: RecordQuery<Record>, _ change: (inout Record) throws -> Void
+        _ query: RecordQuery<Record>,
+        _ change: (inout Record) throws -> Void
     ) throws -> Int {
         let layout = try context.records.layout(Record.self)
         let records = try fetchAll(query)
@@ -76,7 +96,9 @@ extension WriteTransaction {
     ///
     /// - Returns: whether there was one.
     @discardableResult
-    public func delete<Record: SyncedRecord>(_ record: Record) throws -> Bool { try delete(Record.self, record.id) }
+    public func delete<Record: SyncedRecord>(_ record: Record) throws -> Bool {
+        try delete(Record.self, record.id)
+    }
 
     /// Removes the row with this key.
     ///
@@ -118,7 +140,10 @@ extension WriteTransaction {
         if changed.isEmpty { return }
         if changed.contains(layout.keyIndex) {
             throw FieldpostError(
-                .type, "\(layout.typeName): the key of a row does not change; insert a new row.", names: [layout.table.key])
+                .type,
+                "\(layout.typeName): the key of a row does not change; insert a new row.",
+                names: [layout.table.key]
+            )
         }
         try context.change(layout.updateSQL(changed), changed.map { new[$0] } + [old[layout.keyIndex]])
     }

@@ -162,7 +162,7 @@ struct StatusReader {
     func status(of row: String, table: Table) throws -> RowStatus {
         let states = try connection.query(
             """
-            SELECT state, seq IN (SELECT value FROM json_each(?)) FROM fieldpost_outbox WHERE row = ? AND tbl = ?
+            SELECT state, state = 0 AND seq IN (SELECT value FROM json_each(?)) FROM fieldpost_outbox WHERE row = ? AND tbl = ?
             """,
             .text(try Lease.onWire(context)),
             .text(row),

@@ -46,6 +46,8 @@ public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertibl
         public static let newerFormat = Code("newer_format")
         /// The file is a database, but none of Fieldpost's.
         public static let notAStore = Code("not_a_store")
+        /// This process has the file open already.
+        public static let alreadyOpen = Code("already_open")
         /// The state of the operation does not allow it.
         public static let wrongState = Code("wrong_state")
     }
@@ -64,6 +66,7 @@ public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertibl
         self.names = names
     }
 
+    /// The code and the message.
     public var description: String { "\(code): \(message)" }
 }
 
@@ -94,8 +97,10 @@ extension FieldpostError {
             if let range = name.range(ofTypeCheck: ()) {
                 let path = name[..<range]
                 self.init(
-                    .type, "\(path) is not \(name[range...].dropFirst("_is_".count)).",
-                    names: [String(path.split(separator: ".").last ?? path)])
+                    .type,
+                    "\(path) is not \(name[range...].dropFirst("_is_".count)).",
+                    names: [String(path.split(separator: ".").last ?? path)]
+                )
             } else {
                 self.init(.check, "The check \(name) failed.", names: [name])
             }

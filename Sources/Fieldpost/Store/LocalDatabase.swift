@@ -17,6 +17,8 @@ package final class LocalDatabase {
         package var vfs: String?
         /// Operations the outbox holds at most.
         package var outboxLimit = 2_000_000
+        /// Called with each statement's SQL before it runs, from the first statement on; see `Connection.willStep`.
+        package var willStep: (@Sendable (String) throws(StoreError) -> Void)?
 
         package init() {}
     }
@@ -39,6 +41,7 @@ package final class LocalDatabase {
         self.options = options
         tables = Dictionary(uniqueKeysWithValues: schema.tables.map { ($0.name, $0) })
         connection = try Connection(path: path, mode: .readWriteCreate, vfs: options.vfs)
+        connection.willStep = options.willStep
         try LocalMigration(connection, schema).refuseNewer()
         try connection.configureWriter(synchronous: options.synchronous)
         try LocalMigration(connection, schema).run(at: now, random: &random)

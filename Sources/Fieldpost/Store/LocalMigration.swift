@@ -66,9 +66,13 @@ struct LocalMigration {
 
     /// Whether the file is as this schema wants it, so that opening writes nothing but the stamp of a new check.
     private func isCurrent() throws -> Bool {
-        guard try exists("fieldpost_meta"), try meta("schema") == .text(schema.json.text()) else { return false }
+        guard try exists("fieldpost_meta"), try meta("schema") == .text(schema.json.text()) else {
+            return false
+        }
         if try meta("checked") == stamp() { return true }
-        guard try schema.tables.allSatisfy({ try exists($0.name) }), try triggers.areCurrent() else { return false }
+        guard try schema.tables.allSatisfy({ try exists($0.name) }), try triggers.areCurrent() else {
+            return false
+        }
         try setMeta("checked", try stamp())
         return true
     }
@@ -109,6 +113,7 @@ struct LocalMigration {
         // A column that a trigger names cannot be dropped.
         if !statements.isEmpty { try triggers.drop() }
         for statement in statements { try connection.execute(statement) }
+        for step in steps { for (table, upcast) in step.operations { try rewriteBases(of: table, upcast) } }
         for table in schema.tables {
             let ddl = TableDDL(table, side: .device)
             if try exists(table.name) {
@@ -119,6 +124,23 @@ struct LocalMigration {
             for index in ddl.createIndexes() { try connection.execute(index) }
         }
         return !statements.isEmpty
+    }
+
+    /// Gives the server's rows under unsettled edits the new names, so that the replay finds its columns.
+    private func rewriteBases(of table: String, _ upcast: Upcast) throws {
+        let rows = try connection.query(
+            "SELECT row, base FROM fieldpost_rows WHERE tbl = ? AND base IS NOT NULL",
+            .text(table)
+        )
+        for row in rows {
+            guard let base = try row[1].text.flatMap({ try JSON(text: $0).object }) else { continue }
+            try connection.run(
+                "UPDATE fieldpost_rows SET base = ? WHERE tbl = ? AND row = ?",
+                .text(upcast.row(base).text),
+                .text(table),
+                row[0]
+            )
+        }
     }
 
     private func addMissingColumns(_ table: Table, _ ddl: TableDDL) throws {

@@ -23,7 +23,9 @@ extension Store {
     ///   - state: only those that stand there.
     ///   - seq: only those after this place, to read a long outbox piece by piece.
     public func outbox(
-        _ state: OutboxItem.State? = nil, after seq: Int64 = 0, limit: Int = 1_000
+        _ state: OutboxItem.State? = nil,
+        after seq: Int64 = 0,
+        limit: Int = 1_000
     ) async throws -> [OutboxItem] {
         try await read { try OutboxReader($0.context).items(state, after: seq, limit: limit) }
     }
@@ -52,8 +54,10 @@ extension Store {
             ).first
             return row.map {
                 Outcome(
-                    status: $0[0].text ?? "", version: $0[1].integer,
-                    settledAt: Timestamp(milliseconds: $0[2].integer ?? 0))
+                    status: $0[0].text ?? "",
+                    version: $0[1].integer,
+                    settledAt: Timestamp(milliseconds: $0[2].integer ?? 0)
+                )
             }
         }
     }
@@ -111,14 +115,19 @@ extension Store {
             switch try db.meta("account") {
             case .text(account)?: return
             case .some:
-                throw FieldpostError(.wrongState, "The file belongs to another account; open another file for this one.")
+                throw FieldpostError(
+                    .wrongState,
+                    "The file belongs to another account; open another file for this one."
+                )
             case nil: try db.setMeta("account", .text(account))
             }
         }
     }
 
     /// The identity of this installation, as the server knows it.
-    public func deviceID() async throws -> String { try await writer.perform { db, _, _ in try db.deviceID() } }
+    public func deviceID() async throws -> String {
+        try await writer.perform { db, _, _ in try db.deviceID() }
+    }
 }
 
 /// Reads the outbox for people.
@@ -135,7 +144,9 @@ struct OutboxReader {
 
     func item(_ operation: OperationID) throws -> OutboxItem? {
         let onWire = try onWire()
-        let statement = try connection.statement("SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE id = ?")
+        let statement = try connection.statement(
+            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE id = ?"
+        )
         try statement.bind(1, operation.text)
         defer { statement.reset() }
         return try statement.step() ? item(OutboxEntry(statement), onWire) : nil
@@ -160,7 +171,8 @@ struct OutboxReader {
             case .failed: "state >= 2 AND state = 3"
             }
         let statement = try connection.statement(
-            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE \(condition) AND seq > ? ORDER BY seq")
+            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE \(condition) AND seq > ? ORDER BY seq"
+        )
         try statement.bind(1, seq)
         defer { statement.reset() }
         var items: [OutboxItem] = []

@@ -33,28 +33,60 @@ public final class Store: Sendable {
     package let environment: Environment
     package let writer: StoreWriter
     private let readers: ReaderPool
-    private let records: RecordRegistry
+    let records: RecordRegistry
+    let hub: WatchHub
 
-    private init(path: String, schema: Schema, configuration: Configuration, writer: StoreWriter) {
-        self.path = path
+    private init(file: StoreFile, schema: Schema, configuration: Configuration, writer: StoreWriter) {
+        path = file.path
         self.schema = schema
         self.writer = writer
         environment = configuration.environment
         records = writer.records
-        readers = ReaderPool(path: path, limit: configuration.readers)
+        hub = writer.hub
+        readers = ReaderPool(path: path, limit: configuration.readers, vfs: file.vfs, observed: true)
     }
 
     /// Opens the file at `path`, creating it, its tables and its triggers where they are missing.
     ///
+    /// After an end without ``close()`` the file is checked, unless it is large. What can be read of a damaged file is
+    /// saved into a new one, the unsent changes first, and the damaged one is kept beside it; ``rescue()`` tells of it.
+    ///
     /// - Throws: `SchemaError` for a schema that cannot work; ``FieldpostError/Code/newerFormat`` for a file of a
-    ///   newer app, which is left untouched; `StoreError` for a file that cannot be used, saying why.
+    ///   newer app, which is left untouched; ``FieldpostError/Code/alreadyOpen`` for a file that this process has open;
+    ///   `StoreError` for a file that cannot be used, saying why: `notADatabase`, `accessDenied`, `readOnly`, `full`,
+    ///   `busy`, `missing`. Nothing is lost by any of these, and the next try may work.
     public static func open(
-        at path: String, schema: Schema, configuration: Configuration = Configuration()
+        at path: String,
+        schema: Schema,
+        configuration: Configuration = Configuration()
     ) async throws -> Store {
-        let writer = StoreWriter(schema: schema, environment: configuration.environment)
-        try await writer.open(path: path, schema: schema, configuration: configuration)
-        return Store(path: path, schema: schema, configuration: configuration, writer: writer)
+        try await open(StoreFile(path: path), schema: schema, configuration: configuration)
     }
+
+    /// Opens a store in memory, for an app's own tests and previews.
+    ///
+    /// It has everything but a file: capture, watching, reads beside writes. It goes with the last reference to it.
+    ///
+    ///     let store = try await Store.inMemory(schema)
+    ///
+    /// - Throws: `SchemaError` for a schema that cannot work.
+    public static func inMemory(
+        _ schema: Schema,
+        configuration: Configuration = Configuration()
+    ) async throws -> Store {
+        try await open(.inMemory(configuration.environment), schema: schema, configuration: configuration)
+    }
+
+    private static func open(_ file: StoreFile, schema: Schema, configuration: Configuration) async throws
+        -> Store
+    {
+        let writer = StoreWriter(file: file, schema: schema, environment: configuration.environment)
+        try await writer.open(schema: schema, configuration: configuration)
+        return Store(file: file, schema: schema, configuration: configuration, writer: writer)
+    }
+
+    /// What was saved from a damaged file when this store was opened; `nil` when nothing was wrong.
+    public func rescue() async -> Rescue? { await writer.rescue }
 
     /// Opens the existing file at `path` by the schema it keeps, for tools that know nothing of the app.
     ///
@@ -62,11 +94,14 @@ public final class Store: Sendable {
     /// - Throws: `StoreError` for a file that is missing or cannot be used; ``FieldpostError/Code/notAStore`` for a
     ///   database of another program; ``FieldpostError/Code/newerFormat``.
     public static func open(
-        at path: String, configuration: Configuration = Configuration()
+        at path: String,
+        configuration: Configuration = Configuration()
     ) async throws -> Store {
         let schema = try await StoreWriter(
-            schema: Schema(version: 1, tables: []), environment: configuration.environment
-        ).storedSchema(path: path)
+            file: StoreFile(path: path),
+            schema: Schema(version: 1, tables: []),
+            environment: configuration.environment
+        ).storedSchema()
         return try await open(at: path, schema: schema, configuration: configuration)
     }
 
@@ -84,85 +119,34 @@ public final class Store: Sendable {
     public func read<Result: Sendable>(
         _ body: @Sendable (borrowing ReadTransaction) throws -> Result
     ) async throws -> Result {
+        try await reading { try body(ReadTransaction(context: $0)) }
+    }
+
+    func reading<Result: Sendable>(
+        _ body: @Sendable (TransactionContext) throws -> Result
+    ) async throws -> Result {
         let (schema, environment, records) = (schema, environment, records)
         return try await readers.read { connection in
-            let context = TransactionContext(
-                connection: connection, schema: schema, database: nil, now: environment.now(), environment: environment,
-                records: records)
-            return try body(ReadTransaction(context: context))
+            try body(
+                TransactionContext(
+                    connection: connection,
+                    schema: schema,
+                    database: nil,
+                    now: environment.now(),
+                    environment: environment,
+                    records: records
+                )
+            )
         }
     }
+
+    // Loops that watch hold nothing of the store, and would wait for ever.
+    deinit { hub.close() }
 
     /// Closes the file; later calls throw.
     public func close() async {
+        hub.close()
         await readers.close()
         await writer.close()
-    }
-}
-
-/// The one connection of a process that writes a file.
-///
-/// An actor on a queue of its own: SQLite's calls block, and the cooperative pool must not.
-package actor StoreWriter {
-    private let environment: Environment
-    private let executor = SerialQueueExecutor(label: "fieldpost.store")
-    private var database: LocalDatabase?
-
-    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-    nonisolated let records: RecordRegistry
-
-    init(schema: Schema, environment: Environment) {
-        self.environment = environment
-        records = RecordRegistry(schema: schema)
-    }
-
-    func open(path: String, schema: Schema, configuration: Store.Configuration) throws {
-        var options = LocalDatabase.Options()
-        options.synchronous = configuration.synchronous
-        options.outboxLimit = configuration.outboxLimit
-        var random = environment.random
-        database = try LocalDatabase(
-            path: path, schema: schema, options: options, now: environment.now(), random: &random)
-    }
-
-    /// The schema that the file at `path` was last opened with.
-    func storedSchema(path: String) throws -> Schema {
-        let connection = try Connection(path: path, mode: .readWrite)
-        defer { connection.close() }
-        let isStore = try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_lease'") != nil
-        guard isStore, let text = try connection.scalar("SELECT value FROM fieldpost_meta WHERE key = 'schema'")?.text else {
-            throw FieldpostError(.notAStore, "The file is no device's store; give the file that the app opens.")
-        }
-        return try Schema(json: Array(text.utf8))
-    }
-
-    func write<Result: Sendable>(
-        _ body: @Sendable (borrowing WriteTransaction) throws -> Result
-    ) throws -> Result {
-        let database = try opened()
-        let now = environment.now()
-        let context = TransactionContext(
-            connection: database.connection, schema: database.schema, database: database, now: now,
-            environment: environment, records: records)
-        return try database.write(at: now) { try body(WriteTransaction(context: context)) }
-    }
-
-    /// Runs engine work on the connection.
-    package func perform<Result: Sendable>(
-        _ body: @Sendable (LocalDatabase, Timestamp, inout EnvironmentRandom) throws -> Result
-    ) throws -> Result {
-        var random = environment.random
-        return try body(try opened(), environment.now(), &random)
-    }
-
-    func close() {
-        database?.connection.close()
-        database = nil
-    }
-
-    private func opened() throws -> LocalDatabase {
-        guard let database else { throw StoreError(.closed, "The store is closed; open it again.") }
-        return database
     }
 }

@@ -20,7 +20,11 @@ public final class TransactionContext {
     let records: RecordRegistry
 
     init(
-        connection: Connection, schema: Schema, database: LocalDatabase?, now: Timestamp, environment: Environment,
+        connection: Connection,
+        schema: Schema,
+        database: LocalDatabase?,
+        now: Timestamp,
+        environment: Environment,
         records: RecordRegistry
     ) {
         self.records = records
@@ -34,6 +38,7 @@ public final class TransactionContext {
 
 /// A read transaction.
 public struct ReadTransaction: ReadingTransaction, ~Copyable {
+    /// What the transaction works on.
     public let context: TransactionContext
 
     // Inlined into a closure that is specialized, it crashes the optimizer of Swift 6.3.
@@ -42,6 +47,7 @@ public struct ReadTransaction: ReadingTransaction, ~Copyable {
 
 /// A write transaction: its changes and their operations commit together, or not at all.
 public struct WriteTransaction: ReadingTransaction, ~Copyable {
+    /// What the transaction works on.
     public let context: TransactionContext
 
     // Inlined into a closure that is specialized, it crashes the optimizer of Swift 6.3.
@@ -77,7 +83,9 @@ extension ReadingTransaction where Self: ~Copyable {
 
 extension WriteTransaction {
     private var database: LocalDatabase {
-        guard let database = context.database else { preconditionFailure("a write transaction has a database") }
+        guard let database = context.database else {
+            preconditionFailure("a write transaction has a database")
+        }
         return database
     }
 
@@ -117,7 +125,8 @@ extension WriteTransaction {
         let names = columns.map(quoted).joined(separator: ", ")
         try change(
             "INSERT INTO \(quoted(table.name)) (\(names)) VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))",
-            values)
+            values
+        )
         return key
     }
 
@@ -129,11 +138,18 @@ extension WriteTransaction {
         let key = try self.key(row, nil, table)
         let (columns, values) = try bound(set, table)
         if columns.contains(table.key), set[table.key] != .string(key) {
-            throw FieldpostError(.type, "The key of a row does not change; create a new row.", names: [table.key])
+            throw FieldpostError(
+                .type,
+                "The key of a row does not change; create a new row.",
+                names: [table.key]
+            )
         }
         if columns.isEmpty { return try require(key, table) }
         let list = columns.map { "\(quoted($0)) = ?" }.joined(separator: ", ")
-        try change("UPDATE \(quoted(table.name)) SET \(list) WHERE \(quoted(table.key)) = ?", values + [.text(key)])
+        try change(
+            "UPDATE \(quoted(table.name)) SET \(list) WHERE \(quoted(table.key)) = ?",
+            values + [.text(key)]
+        )
         if context.connection.changes == 0 { throw missing(table) }
     }
 
@@ -155,8 +171,11 @@ extension WriteTransaction {
     /// The ids of the operations this transaction has recorded so far, in order.
     public func operations() throws -> [OperationID] {
         let group = try context.connection.scalar("SELECT grp FROM fieldpost_session") ?? .null
-        return try context.connection.query("SELECT id FROM fieldpost_outbox WHERE seq >= ? ORDER BY seq", group)
-            .compactMap { $0[0].text.map { OperationID(stored: $0) } }
+        return try context.connection.query(
+            "SELECT id FROM fieldpost_outbox WHERE seq >= ? ORDER BY seq",
+            group
+        )
+        .compactMap { $0[0].text.map { OperationID(stored: $0) } }
     }
 
     private func change(_ sql: String, _ arguments: [Value]) throws {
@@ -182,12 +201,19 @@ extension WriteTransaction {
         for member in set.members {
             guard let column = table.column(member.name) else {
                 throw FieldpostError(
-                    .unknownColumn, "\(table.name) has no column \(member.name).", names: [member.name])
+                    .unknownColumn,
+                    "\(table.name) has no column \(member.name).",
+                    names: [member.name]
+                )
             }
             do {
                 values.append(try column.value(from: member.value))
             } catch {
-                throw FieldpostError(.type, "\(table.name).\(column.name): \(error.message).", names: [column.name])
+                throw FieldpostError(
+                    .type,
+                    "\(table.name).\(column.name): \(error.message).",
+                    names: [column.name]
+                )
             }
             columns.append(column.name)
         }
@@ -196,7 +222,9 @@ extension WriteTransaction {
 
     private func require(_ key: String, _ table: Table) throws {
         let found = try context.connection.scalar(
-            "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?", .text(key))
+            "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?",
+            .text(key)
+        )
         if found == nil { throw missing(table) }
     }
 
@@ -211,14 +239,19 @@ enum SQLGuard {
     static func check(_ statement: Statement) throws {
         if statement.isControl {
             throw FieldpostError(
-                .usage, "A write is one transaction already; leave out BEGIN, COMMIT, ROLLBACK, ATTACH and settings.")
+                .usage,
+                "A write is one transaction already; leave out BEGIN, COMMIT, ROLLBACK, ATTACH and settings."
+            )
         }
     }
 
     /// Refuses Fieldpost's tables.
     static func check(_ sql: String) throws(FieldpostError) {
         if sql.lowercased().contains("fieldpost_") {
-            throw FieldpostError(.reservedTable, "Tables called fieldpost_… belong to Fieldpost; the app does not write them.")
+            throw FieldpostError(
+                .reservedTable,
+                "Tables called fieldpost_… belong to Fieldpost; the app does not write them."
+            )
         }
     }
 }

@@ -42,38 +42,3 @@ struct NormalisedOperation {
         )
     }
 }
-
-extension Operation {
-    /// The operation as it reads under `schema`, having been recorded under an older version.
-    func upcast(to schema: Schema) -> Operation {
-        guard self.schema > 0, self.schema < schema.version else { return self }
-        var operation = self
-        for version in self.schema..<schema.version {
-            guard let step = schema.migrations.first(where: { $0.from == version })?.operations[table] else {
-                continue
-            }
-            for part in Change.parts {
-                let members = operation.change[keyPath: part.path].members
-                // A name that the operation already has in its new form wins over the old one.
-                var renamed = JSONObject()
-                for member in members where step.rename[member.name] == nil {
-                    renamed.append(member.name, member.value)
-                }
-                for member in members {
-                    if let name = step.rename[member.name], renamed[name] == nil {
-                        renamed.append(name, member.value)
-                    }
-                }
-                operation.change[keyPath: part.path] = renamed
-            }
-            if operation.action == .create {
-                for (name, value) in step.defaults.sorted(by: { $0.key < $1.key })
-                where operation.change.set[name] == nil {
-                    operation.change.set.append(name, value)
-                }
-            }
-        }
-        operation.schema = schema.version
-        return operation
-    }
-}

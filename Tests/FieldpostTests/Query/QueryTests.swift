@@ -12,7 +12,9 @@ import Testing
         try await store.write { transaction in
             try transaction.insert(Job(status: .open, totalIDR: 10, plate: "B 1", tags: ["red", "fast"]))
             try transaction.insert(Job(status: .paid, totalIDR: 20, paid: true, plate: "B 22"))
-            try transaction.insert(Job(status: .lost, urgency: .high, totalIDR: 30, plate: nil, tags: ["red"]))
+            try transaction.insert(
+                Job(status: .lost, urgency: .high, totalIDR: 30, plate: nil, tags: ["red"])
+            )
         }
     }
 
@@ -43,13 +45,19 @@ import Testing
         #expect(try await totals(Job.where(\.status == .open || \.totalIDR == 30)) == [10, 30])
         #expect(try await totals(Job.where(\.status == .open && \.totalIDR == 30)) == [])
         #expect(try await totals(Job.where(\.totalIDR > 5).where(\.totalIDR < 25)) == [10, 20])
-        #expect(try await totals(Job.where(RecordFilter("total_idr % \(20) = 10") && \.paid == false)) == [10, 30])
+        #expect(
+            try await totals(Job.where(RecordFilter("total_idr % \(20) = 10") && \.paid == false)) == [
+                10, 30,
+            ]
+        )
     }
 
     @Test func `columns of the closure have more to ask`() async throws {
         #expect(try await totals(Job.where { $0.status.in([.open, .lost]) }) == [10, 30])
         #expect(try await totals(Job.where { $0.totalIDR.in(15...30) && $0.plate != nil }) == [20])
-        #expect(try await totals(Job.where { $0.plate.contains("22") || $0.plate.hasPrefix("B 1") }) == [10, 20])
+        #expect(
+            try await totals(Job.where { $0.plate.contains("22") || $0.plate.hasPrefix("B 1") }) == [10, 20]
+        )
         #expect(try await totals(Job.where { $0.plate.like("b __") }) == [20])
         #expect(try await totals(Job.where { $0.tags.contains("red") }) == [10, 30])
         #expect(try await totals(Job.where { $0.status.in([]) }) == [])
@@ -65,9 +73,13 @@ import Testing
     }
 
     @Test func `a computed property is no column, and a decimal has no order`() async throws {
-        let computed = await #expect(throws: FieldpostError.self) { try await store.fetchAll(Job.where(\.isLarge == true)) }
+        let computed = await #expect(throws: FieldpostError.self) {
+            try await store.fetchAll(Job.where(\.isLarge == true))
+        }
         #expect(computed?.code == .unknownColumn)
-        let order = await #expect(throws: FieldpostError.self) { try await store.fetchAll(Job.where(\.rate > 1)) }
+        let order = await #expect(throws: FieldpostError.self) {
+            try await store.fetchAll(Job.where(\.rate > 1))
+        }
         #expect(order?.code == .unsupported)
     }
 
@@ -77,7 +89,9 @@ import Testing
         let least = 5
 
         let found = try await store.fetchAll(
-            Job.self, "select * from \(Job.self) where plate in \(plates) and \(\Job.totalIDR) > \(least)")
+            Job.self,
+            "select * from \(Job.self) where plate in \(plates) and \(\Job.totalIDR) > \(least)"
+        )
 
         #expect(found.map(\.totalIDR) == [10])
         #expect(try await store.fetchValue(Int.self, "select count(*) from jobs where plate = \(nasty)") == 0)
@@ -86,7 +100,8 @@ import Testing
         #expect(try await store.fetchValue(Int.self, "select count(\(raw: "plate")) from jobs") == 2)
     }
 
-    @Test func `a raw name that is no name is refused, and so is a value that cannot be stored`() async throws {
+    @Test func `a raw name that is no name is refused, and so is a value that cannot be stored`() async throws
+    {
         for sql: SQL in ["select \(raw: "a; b")", "select \(Double.nan)", "select \(UInt64.max)"] {
             await #expect(throws: FieldpostError.self) { try await store.fetchValue(Int.self, sql) }
         }
@@ -99,7 +114,8 @@ import Testing
             """
             select j.status, sum(j.total_idr) as total_idr, nullif(count(p.id), 0) as parts
             from jobs j left join parts p on p.job_id = j.id group by j.status order by 2
-            """)
+            """
+        )
 
         #expect(sums.map(\.status) == [.open, .paid, .lost])
         #expect(sums.map(\.totalIDR) == [10, 20, 30])

@@ -40,7 +40,9 @@ import Testing
         let error = try await failure(Wrong.self)
 
         #expect(error.code == .type && error.names == ["price"])
-        #expect(error.message == "Wrong.price: the column parts.price is integer, which String does not hold.")
+        #expect(
+            error.message == "Wrong.price: the column parts.price is integer, which String does not hold."
+        )
     }
 
     @Test func `a required property for a column that may be NULL is named`() async throws {
@@ -52,7 +54,9 @@ import Testing
 
         let error = try await failure(Strict.self)
 
-        #expect(error.message == "Strict.plate: the column jobs.plate may be NULL; make the property optional.")
+        #expect(
+            error.message == "Strict.plate: the column jobs.plate may be NULL; make the property optional."
+        )
     }
 
     @Test func `a missing table is named, with the one that was meant`() async throws {
@@ -76,9 +80,13 @@ import Testing
         try await store.insert(job)
         try await store.insert(Plain(id: "p", job: job.id, cost: 200))
 
-        #expect(try await store.fetchAll(Plain.where(\.cost == 200)) == [Plain(id: "p", job: job.id, cost: 200)])
+        #expect(
+            try await store.fetchAll(Plain.where(\.cost == 200)) == [Plain(id: "p", job: job.id, cost: 200)]
+        )
         try await store.write { try $0.execute("update parts set price = 256") }
-        let error = try #require(await #expect(throws: FieldpostError.self) { try await store.fetchAll(Plain.self) })
+        let error = try #require(
+            await #expect(throws: FieldpostError.self) { try await store.fetchAll(Plain.self) }
+        )
         #expect(error.code == .type)
         #expect(error.message.hasPrefix("Plain.price: expected an integer that UInt8 holds"))
     }
@@ -88,7 +96,11 @@ import Testing
         struct Box: SyncedRecord { var id: String }
         struct Survey: SyncedRecord { var id: String }
 
-        #expect([HTTPLogEntry.tableName, Box.tableName, Survey.tableName] == ["http_log_entries", "boxes", "surveys"])
+        #expect(
+            [HTTPLogEntry.tableName, Box.tableName, Survey.tableName] == [
+                "http_log_entries", "boxes", "surveys",
+            ]
+        )
     }
 
     @Test func `a type that refuses made-up values still reads and writes`() async throws {
@@ -98,12 +110,18 @@ import Testing
             var id: String
             var jobId: UUID
             var price: Int
-            init(id: String, jobId: UUID, price: Int) { (self.id, self.jobId, self.price) = (id, jobId, price) }
+            init(id: String, jobId: UUID, price: Int) {
+                (self.id, self.jobId, self.price) = (id, jobId, price)
+            }
             init(from decoder: any Decoder) throws {
                 let container = try decoder.container(keyedBy: CodingKeys.self)
                 price = try container.decode(Int.self, forKey: .price)
                 guard price > 99 else {
-                    throw DecodingError.dataCorruptedError(forKey: .price, in: container, debugDescription: "cheap")
+                    throw DecodingError.dataCorruptedError(
+                        forKey: .price,
+                        in: container,
+                        debugDescription: "cheap"
+                    )
                 }
                 id = try container.decode(String.self, forKey: .id)
                 jobId = try container.decode(UUID.self, forKey: .jobId)
@@ -114,7 +132,9 @@ import Testing
         try await store.insert(Picky(id: "p", jobId: job.id, price: 100))
 
         #expect(try await store.fetchAll(Picky.self).map(\.jobId) == [job.id])
-        let error = await #expect(throws: FieldpostError.self) { try await store.fetchAll(Picky.where(\.price == 1)) }
+        let error = await #expect(throws: FieldpostError.self) {
+            try await store.fetchAll(Picky.where(\.price == 1))
+        }
         #expect(error?.code == .unsupported)
     }
 }

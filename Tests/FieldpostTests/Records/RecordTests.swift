@@ -13,9 +13,18 @@ import Testing
 
     @Test func `a record comes back as it was inserted, whatever its properties`() async throws {
         let job = Job(
-            status: .lost, urgency: .high, totalIDR: .max, hours: 0.1, paid: true, plate: "B 1 é", photo: Data([0, 255]),
-            rate: Decimal(string: "0.10") ?? 0, steps: ["wash", "\"wax\""],
-            car: Job.Car(make: "Kijang", doors: .min, extras: ["z": 1, "a": 2]), tags: ["b", "a"])
+            status: .lost,
+            urgency: .high,
+            totalIDR: .max,
+            hours: 0.1,
+            paid: true,
+            plate: "B 1 é",
+            photo: Data([0, 255]),
+            rate: Decimal(string: "0.10") ?? 0,
+            steps: ["wash", "\"wax\""],
+            car: Job.Car(make: "Kijang", doors: .min, extras: ["z": 1, "a": 2]),
+            tags: ["b", "a"]
+        )
 
         try await store.insert(job)
 
@@ -28,14 +37,19 @@ import Testing
 
         let row = try #require(
             try await store.read {
-                try $0.query("select id, status, urgency, paid, opened_at, plate, rate, steps, tags from jobs")
-            }.first)
+                try $0.query(
+                    "select id, status, urgency, paid, opened_at, plate, rate, steps, tags from jobs"
+                )
+            }.first
+        )
 
         #expect(
             row.values == [
-                "0191d3a0-0000-7000-8000-00000000000a", "open", 7, 0, 1_764_460_800_125, nil, "12.5", #"["a"]"#,
+                "0191d3a0-0000-7000-8000-00000000000a", "open", 7, 0, 1_764_460_800_125, nil, "12.5",
+                #"["a"]"#,
                 #"["a","b"]"#,
-            ])
+            ]
+        )
     }
 
     @Test func `an update writes only the columns that changed`() async throws {
@@ -53,7 +67,11 @@ import Testing
     }
 
     @Test func `an update that changes nothing makes no operation`() async throws {
-        let job = Job(steps: ["a"], car: Job.Car(make: "Jazz", doors: 4, extras: ["x": 1, "y": 2]), tags: ["q", "r"])
+        let job = Job(
+            steps: ["a"],
+            car: Job.Car(make: "Jazz", doors: 4, extras: ["x": 1, "y": 2]),
+            tags: ["q", "r"]
+        )
         try await store.insert(job)
 
         try await store.update(job) { $0.totalIDR = 0 }
@@ -108,7 +126,9 @@ import Testing
         let job = Job()
         try await store.insert(job)
 
-        let error = await #expect(throws: FieldpostError.self) { try await store.update(job) { $0.id = UUID() } }
+        let error = await #expect(throws: FieldpostError.self) {
+            try await store.update(job) { $0.id = UUID() }
+        }
         #expect(error?.code == .type)
     }
 

@@ -1,0 +1,128 @@
+package import FieldpostCore
+internal import FieldpostSQLite
+
+/// The one connection of a process that writes a file.
+///
+/// An actor on a queue of its own: SQLite's calls block, and the cooperative pool must not.
+package actor StoreWriter {
+    private let environment: Environment
+    private let executor = SerialQueueExecutor(label: "fieldpost.store")
+    private var database: LocalDatabase?
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    nonisolated let records: RecordRegistry
+    nonisolated let hub: WatchHub
+    private var dataVersion: Int64 = 0
+
+    private let file: StoreFile
+    private var claim: StoreClaim?
+    private var opening: StoreOpening?
+    private(set) var rescue: Rescue?
+
+    init(file: StoreFile, schema: Schema, environment: Environment) {
+        self.file = file
+        self.environment = environment
+        records = RecordRegistry(schema: schema)
+        let writer = Locked<WeakWriter>(WeakWriter())
+        hub = WatchHub {
+            guard let log = file.log else { return nil }
+            return OutsideChanges(log: log, sleep: environment.sleep) {
+                await writer.withLock({ $0.writer })?.checkOutsideChanges() ?? false
+            }
+        }
+        writer.withLock { $0.writer = self }
+    }
+
+    /// Tells watchers when another connection has written the file since the last look.
+    ///
+    /// - Returns: whether one has.
+    func checkOutsideChanges() -> Bool {
+        guard let version = try? database?.connection.dataVersion, version != dataVersion else {
+            return false
+        }
+        dataVersion = version
+        hub.changed(.everything)
+        return true
+    }
+
+    /// Tells watchers what was committed; to be called after every use of the connection.
+    private func tellWatchers(_ database: LocalDatabase) {
+        // A connection that cannot even list its tables is about to fail loudly elsewhere.
+        guard let changes = try? database.connection.takeCommittedChanges() else { return }
+        hub.changed(changes)
+    }
+
+    func open(schema: Schema, configuration: Store.Configuration) throws {
+        let claim = try StoreClaim(file)
+        var options = LocalDatabase.Options()
+        options.synchronous = configuration.synchronous
+        options.outboxLimit = configuration.outboxLimit
+        options.vfs = file.vfs
+        let opening = StoreOpening(file: file, schema: schema, options: options, environment: environment)
+        let (database, rescue) = try opening.open()
+        try database.connection.startObserving()
+        dataVersion = try database.connection.dataVersion
+        (self.database, self.rescue, self.claim, self.opening) = (database, rescue, claim, opening)
+    }
+
+    /// The schema that the file was last opened with.
+    func storedSchema() throws -> Schema {
+        let connection = try Connection(path: file.path, mode: .readWrite)
+        defer { connection.close() }
+        let isStore =
+            try connection.scalar("SELECT 1 FROM sqlite_schema WHERE name = 'fieldpost_lease'") != nil
+        guard isStore,
+            let text = try connection.scalar("SELECT value FROM fieldpost_meta WHERE key = 'schema'")?.text
+        else {
+            throw FieldpostError(
+                .notAStore,
+                "The file is no device's store; give the file that the app opens."
+            )
+        }
+        return try Schema(json: Array(text.utf8))
+    }
+
+    func write<Result: Sendable>(
+        _ body: @Sendable (borrowing WriteTransaction) throws -> Result
+    ) throws -> Result {
+        let database = try opened()
+        let now = environment.now()
+        let context = TransactionContext(
+            connection: database.connection,
+            schema: database.schema,
+            database: database,
+            now: now,
+            environment: environment,
+            records: records
+        )
+        defer { tellWatchers(database) }
+        return try database.write(at: now) { try body(WriteTransaction(context: context)) }
+    }
+
+    /// Runs engine work on the connection.
+    package func perform<Result: Sendable>(
+        _ body: @Sendable (LocalDatabase, Timestamp, inout EnvironmentRandom) throws -> Result
+    ) throws -> Result {
+        var random = environment.random
+        let database = try opened()
+        defer { tellWatchers(database) }
+        return try body(database, environment.now(), &random)
+    }
+
+    func close() {
+        if let database { opening?.noteCleanEnd(database) }
+        database?.connection.close()
+        (database, claim) = (nil, nil)
+    }
+
+    private func opened() throws -> LocalDatabase {
+        guard let database else { throw StoreError(.closed, "The store is closed; open it again.") }
+        return database
+    }
+}
+
+/// Reaches a writer without keeping it.
+private struct WeakWriter {
+    weak var writer: StoreWriter?
+}
