@@ -71,11 +71,12 @@ import Testing
         (#"{"do":"status","table":"orders"}"#, "usage"),
         (#"{"do":"retry","operation":"\#(Samples.id(9))"}"#, "operation_missing"),
         (#"{"do":"discard","operation":"x"}"#, "operation_missing"),
-        (#"{"do":"undo","operation":"x"}"#, "unsupported"),
-        (#"{"do":"discard","operation":"x","dependants":true}"#, "unsupported"),
+        (#"{"do":"undo","operation":"x"}"#, "operation_missing"),
+        (#"{"do":"discard","operation":"x","dependants":true}"#, "operation_missing"),
         (#"{"do":"intent","name":"x","payload":{}}"#, "unsupported"),
         (#"{"do":"settle","conflict":1,"keep":"mine"}"#, "unsupported"),
-        (#"{"do":"edit","operation":"x","set":{}}"#, "unsupported"),
+        (#"{"do":"edit","operation":"x","set":{}}"#, "operation_missing"),
+        (#"{"do":"edit","operation":"x"}"#, "usage"),
         (#"{"do":"clock","offset_ms":"1"}"#, "usage"), (#"{"do":"network","up":1}"#, "usage"),
     ])
     func `a bad command gets an error, and the device goes on`(line: String, code: String) async throws {

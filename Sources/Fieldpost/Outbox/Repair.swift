@@ -25,33 +25,37 @@ package struct Repair {
     package func retry(_ id: OperationID, now: Timestamp, random: inout some RandomNumberGenerator) throws
         -> [OperationID]
     {
-        try db.applying {
-            let entry = try entry(id)
-            let group = try db.entries(where: "ifnull(grp, seq) = ?", .integer(entry.group))
-            // One that is held by something that is gone would wait for ever.
-            if entry.state == .held, let holder = entry.heldBy,
-                try !db.entries(where: "id = ?", .text(holder.text)).isEmpty
-            {
-                throw FieldpostError(
-                    .wrongState,
-                    "The operation waits for another one; retry or discard that one.",
-                    names: [holder.text]
-                )
-            }
-            var ids: [OperationID] = []
-            for entry in group {
-                ids.append(entry.isRefused ? try renew(entry, now: now, random: &random) : entry.id)
-                try db.connection.run(
-                    """
-                    UPDATE fieldpost_outbox SET state = 0, attempts = 0, next_attempt_at = NULL, held_by = NULL, error = NULL
-                    WHERE seq = ?
-                    """,
-                    .integer(entry.seq)
-                )
-            }
-            try Dependants(db).release(heldBy: group.map(\.id) + ids)
-            return ids
+        try db.applying { try sendAgain(try entry(id), now: now, random: &random) }
+    }
+
+    /// What ``retry(_:now:random:)`` does, inside the caller's transaction.
+    func sendAgain(_ entry: OutboxEntry, now: Timestamp, random: inout some RandomNumberGenerator) throws
+        -> [OperationID]
+    {
+        let group = try db.entries(where: "ifnull(grp, seq) = ?", .integer(entry.group))
+        // One that is held by something that is gone would wait for ever.
+        if entry.state == .held, let holder = entry.heldBy,
+            try !db.entries(where: "id = ?", .text(holder.text)).isEmpty
+        {
+            throw FieldpostError(
+                .wrongState,
+                "The operation waits for another one; retry or discard that one.",
+                names: [holder.text]
+            )
         }
+        var ids: [OperationID] = []
+        for entry in group {
+            ids.append(entry.isRefused ? try renew(entry, now: now, random: &random) : entry.id)
+            try db.connection.run(
+                """
+                UPDATE fieldpost_outbox SET state = 0, attempts = 0, next_attempt_at = NULL, held_by = NULL, error = NULL
+                WHERE seq = ?
+                """,
+                .integer(entry.seq)
+            )
+        }
+        try Dependants(db).release(heldBy: group.map(\.id) + ids)
+        return ids
     }
 
     /// Gives an entry a new id and a new place on the wire, in its old place here.

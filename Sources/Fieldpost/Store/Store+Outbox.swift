@@ -85,6 +85,28 @@ extension Store {
         }
     }
 
+    /// Gives an operation that was refused, or never sent, other values, and sends its group again.
+    ///
+    /// - Parameters:
+    ///   - operation: the operation to edit.
+    ///   - values: wire values by column; columns left out stay as they were recorded.
+    /// - Returns: the operation's id from now on.
+    /// - Throws: ``FieldpostError`` for values the table does not take, and while the server may have the operation.
+    @discardableResult
+    public func edit(_ operation: OperationID, set values: JSONObject) async throws -> OperationID {
+        try await writer.perform { db, now, random in
+            try Repair(db).edit(operation, set: values, now: now, random: &random)
+        }
+    }
+
+    /// Takes back an operation that was never sent, with its group.
+    ///
+    /// - Throws: ``FieldpostError/Code/wrongState`` for one that was sent, and ``FieldpostError/Code/hasDependants``.
+    @discardableResult
+    public func undo(_ operation: OperationID) async throws -> [OperationID] {
+        try await writer.perform { db, now, _ in try Repair(db).undo(operation, now: now) }
+    }
+
     /// Binds the file to an account at its first sign-in.
     ///
     /// - Throws: ``FieldpostError/Code/wrongState`` when it belongs to another: that account opens another file.

@@ -71,29 +71,46 @@ enum OutboxCommands {
         path: ["outbox", "discard"],
         summary: "Give an operation up, with its group, and take it back.",
         operands: [operand],
-        options: [db, .flag("dependants", "also what depends on it (not built yet)"), .json],
+        options: [db, .flag("dependants", "also what depends on it"), .json],
         notes: [beside]
     ) { invocation, console in
-        if invocation.has("dependants") { throw Failure.unsupported("Discarding with dependants") }
         return try await withStore(invocation) { store in
             let item = try await find(invocation.operands[0], in: store)
-            return report(try await store.discard(item.operation), "Discarded", invocation, console)
+            let ids = try await store.discard(item.operation, dependants: invocation.has("dependants"))
+            return report(ids, "Discarded", invocation, console)
         }
     }
 
     static let edit = CommandSpec(
         path: ["outbox", "edit"],
-        summary: "Replace an operation's change (not built yet).",
+        summary: "Give a failed or unsent operation other values, and send it again.",
         operands: [operand],
-        options: [db, .optional("set", "JSON", "the new values"), .json]
-    ) { _, _ in throw Failure.unsupported("Editing an operation") }
+        options: [db, .required("set", "JSON", "the new values by column, such as '{\"amount\":5}'"), .json],
+        notes: ["Columns left out stay as they were recorded. Prints the id it has from now on.", beside]
+    ) { invocation, console in
+        let text = try invocation.required("set")
+        guard let values = try? JSON(text: text).object else {
+            throw UsageError("--set takes a JSON object of columns, such as {\"amount\":5}.", command: "outbox edit")
+        }
+        return try await withStore(invocation) { store in
+            let item = try await find(invocation.operands[0], in: store)
+            let id = try await store.edit(item.operation, set: values)
+            return report([id], "Will be sent", invocation, console)
+        }
+    }
 
     static let undo = CommandSpec(
         path: ["outbox", "undo"],
-        summary: "Undo an operation (not built yet).",
+        summary: "Take back an operation that was never sent, with its group.",
         operands: [operand],
-        options: [db, .json]
-    ) { _, _ in throw Failure.unsupported("Undoing an operation") }
+        options: [db, .json],
+        notes: [beside]
+    ) { invocation, console in
+        try await withStore(invocation) { store in
+            let item = try await find(invocation.operands[0], in: store)
+            return report(try await store.undo(item.operation), "Undone", invocation, console)
+        }
+    }
 
     static let export = CommandSpec(
         path: ["outbox", "export"],

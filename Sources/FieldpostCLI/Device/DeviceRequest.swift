@@ -18,7 +18,9 @@ enum DeviceRequest: Equatable, Sendable {
     case status(table: String?, row: String?)
     case outbox, failed, conflicts
     case retry(String)
-    case discard(String)
+    case discard(String, dependants: Bool)
+    case edit(String, set: JSONObject)
+    case undo(String)
     case settled(String)
     case clock(offset: Int64)
     case network(up: Bool)
@@ -79,10 +81,16 @@ enum DeviceRequest: Equatable, Sendable {
         case "conflicts": return .conflicts
         case "retry": return .retry(try members.string("operation"))
         case "discard":
-            if try members.bool("dependants", default: false) {
-                throw .unsupported("discard with dependants")
+            return .discard(
+                try members.string("operation"),
+                dependants: try members.bool("dependants", default: false)
+            )
+        case "undo": return .undo(try members.string("operation"))
+        case "edit":
+            guard let set = members.object["set"]?.object else {
+                throw DeviceRequest.usage("edit needs “set” as an object of columns.")
             }
-            return .discard(try members.string("operation"))
+            return .edit(try members.string("operation"), set: set)
         case "settled": return .settled(try members.string("operation"))
         case "clock": return .clock(offset: try members.integer("offset_ms"))
         case "network": return .network(up: try members.bool("up"))

@@ -73,10 +73,18 @@ struct DeviceSession: Sendable {
             let ids = try await store.retry(try operation(text))
             await wrote()
             return ids.json
-        case .discard(let text):
-            let ids = try await store.discard(try operation(text))
+        case .discard(let text, let dependants):
+            let ids = try await store.discard(try operation(text), dependants: dependants)
             await wrote()
             return ids.json
+        case .undo(let text):
+            let ids = try await store.undo(try operation(text))
+            await wrote()
+            return ids.json
+        case .edit(let text, let set):
+            let id = try await store.edit(try operation(text), set: set)
+            await wrote()
+            return [id].json
         case .settled(let text):
             let outcome = try await store.outcome(of: try operation(text))
             return ["outcome": outcome.map { .object($0.json) } ?? .null]

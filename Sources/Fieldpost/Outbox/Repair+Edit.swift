@@ -1,0 +1,103 @@
+package import FieldpostCore
+internal import FieldpostSQLite
+
+extension Repair {
+    /// Gives an operation that was refused, or never sent, other values, and sends its group again.
+    ///
+    /// The values replace those of the same columns; the other columns stay as they were recorded. The row shows the
+    /// new values at once.
+    /// - Returns: the operation's id from now on: a new one where the old one was refused.
+    /// - Throws: ``FieldpostError/Code/unknownColumn``, ``FieldpostError/Code/type`` and
+    ///   ``FieldpostError/Code/check`` for values the table does not take, and ``FieldpostError/Code/wrongState`` while
+    ///   the server may have the operation.
+    package func edit(
+        _ id: OperationID,
+        set values: JSONObject,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
+    ) throws -> OperationID {
+        do {
+            return try db.applying {
+                let entry = try entry(id)
+                let table = try db.table(entry.table)
+                try requireSettledOrUnsent(entry)
+                let text = try change(of: entry, table, with: values).json.text
+                try db.connection.run(
+                    "UPDATE fieldpost_outbox SET change = ? WHERE seq = ?",
+                    .text(text),
+                    .integer(entry.seq)
+                )
+                if entry.state == .failed { _ = try sendAgain(entry, now: now, random: &random) }
+                try RowState(db: db, table: table, row: entry.row).rebuild()
+                let new = try db.entries(where: "seq = ?", .integer(entry.seq)).first
+                return new?.id ?? id
+            }
+        } catch let error as StoreError {
+            throw FieldpostError(error) ?? error
+        }
+    }
+
+    /// Takes back an operation that was never sent, with its group.
+    ///
+    /// - Throws: ``FieldpostError/Code/wrongState`` for one that was sent, and ``FieldpostError/Code/hasDependants``.
+    package func undo(_ id: OperationID, now: Timestamp) throws -> [OperationID] {
+        let entry = try entry(id)
+        let sent = try db.connection.scalar("SELECT sent_upto FROM fieldpost_lease")?.integer ?? 0
+        if entry.seq <= sent {
+            throw FieldpostError(.wrongState, "The operation was sent already; change the row back instead.")
+        }
+        return try discard(id, now: now)
+    }
+
+    /// The bytes of what may still be on its way are fixed.
+    private func requireSettledOrUnsent(_ entry: OutboxEntry) throws {
+        let sent = try db.connection.scalar("SELECT sent_upto FROM fieldpost_lease")?.integer ?? 0
+        let group = try db.entries(where: "ifnull(grp, seq) = ?", .integer(entry.group))
+        guard group.allSatisfy({ $0.isRefused || $0.seq > sent }) else {
+            throw FieldpostError(
+                .wrongState,
+                "The operation was sent and the answer is outstanding; sync first, then decide."
+            )
+        }
+    }
+
+    private func change(of entry: OutboxEntry, _ table: Table, with values: JSONObject) throws -> Change {
+        guard entry.action == "create" || entry.action == "update" else {
+            throw FieldpostError(.usage, "A \(entry.action) has no values to edit; discard it instead.")
+        }
+        var change = try entry.change.map { Change(json: try JSON(text: $0).object ?? [:]) } ?? Change()
+        for member in values.members {
+            guard let column = table.column(member.name), column.name != table.key else {
+                throw FieldpostError(
+                    .unknownColumn,
+                    "\(table.name) has no column \(member.name) to edit.",
+                    names: [member.name]
+                )
+            }
+            let rule = table.rule(for: column.name)
+            if entry.action == "update", rule == .counter || rule == .set {
+                throw FieldpostError(
+                    .type,
+                    "\(table.name).\(column.name) is recorded as a difference; discard the change and make it again.",
+                    names: [column.name]
+                )
+            }
+            change.set[column.name] = try captured(member.value, column, table)
+        }
+        return change
+    }
+
+    /// A wire value as capture would have recorded it.
+    private func captured(_ value: JSON, _ column: Column, _ table: Table) throws(FieldpostError) -> JSON {
+        do throws(ColumnTypeError) {
+            let json = try column.type.json(from: try column.value(from: value))
+            return LocalJSON.captured([column.name: json], table)[column.name] ?? json
+        } catch {
+            throw FieldpostError(
+                .type,
+                "\(table.name).\(column.name): \(error.message).",
+                names: [column.name]
+            )
+        }
+    }
+}
