@@ -219,7 +219,11 @@ package struct PushOutcome {
             // The server has what the device shows: nothing to write but what it is called.
             try state.store(version: version, base: nil, isDeleted: entry.action == "delete")
         } else {
-            let row = Merge.apply(try entry.operation(table).upcast(to: db.schema), to: known.base, table: table)
+            let row = Merge.apply(
+                try entry.operation(table).upcast(to: db.schema),
+                to: known.base,
+                table: table
+            )
             _ = try state.takeOrPark(row, version: version, pending: pending)
         }
     }

@@ -46,7 +46,7 @@ public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertibl
         public static let newerFormat = Code("newer_format")
         /// The file is a database, but none of Fieldpost's.
         public static let notAStore = Code("not_a_store")
-        /// This process has the file open already.
+        /// This process has the file open with another schema.
         public static let alreadyOpen = Code("already_open")
         /// The state of the operation does not allow it.
         public static let wrongState = Code("wrong_state")

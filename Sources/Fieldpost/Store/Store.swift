@@ -35,14 +35,21 @@ public final class Store: Sendable {
     private let readers: ReaderPool
     let records: RecordRegistry
     let hub: WatchHub
+    private let isClosed = Locked(false)
 
-    private init(file: StoreFile, schema: Schema, configuration: Configuration, writer: StoreWriter) {
+    private init(
+        file: StoreFile,
+        schema: Schema,
+        configuration: Configuration,
+        writer: StoreWriter,
+        hub: WatchHub
+    ) {
         path = file.path
         self.schema = schema
         self.writer = writer
         environment = configuration.environment
         records = writer.records
-        hub = writer.hub
+        self.hub = hub
         readers = ReaderPool(path: path, limit: configuration.readers, vfs: file.vfs, observed: true)
     }
 
@@ -51,9 +58,11 @@ public final class Store: Sendable {
     /// After an end without ``close()`` the file is checked, unless it is large. What can be read of a damaged file is
     /// saved into a new one, the unsent changes first, and the damaged one is kept beside it; ``rescue()`` tells of it.
     ///
+    /// A second opening in one process shares the first one's connection, its durability, its limit and its clock.
+    ///
     /// - Throws: `SchemaError` for a schema that cannot work; ``FieldpostError/Code/newerFormat`` for a file of a
-    ///   newer app, which is left untouched; ``FieldpostError/Code/alreadyOpen`` for a file that this process has open;
-    ///   `StoreError` for a file that cannot be used, saying why: `notADatabase`, `accessDenied`, `readOnly`, `full`,
+    ///   newer app, which is left untouched; ``FieldpostError/Code/alreadyOpen`` for a file that this process has open
+    ///   with another schema; `StoreError` for a file that cannot be used, saying why: `notADatabase`, `accessDenied`, `readOnly`, `full`,
     ///   `busy`, `missing`. Nothing is lost by any of these, and the next try may work.
     public static func open(
         at path: String,
@@ -80,9 +89,22 @@ public final class Store: Sendable {
     private static func open(_ file: StoreFile, schema: Schema, configuration: Configuration) async throws
         -> Store
     {
-        let writer = StoreWriter(file: file, schema: schema, environment: configuration.environment)
-        try await writer.open(schema: schema, configuration: configuration)
-        return Store(file: file, schema: schema, configuration: configuration, writer: writer)
+        while true {
+            let writer = OpenFiles.writer(of: file) {
+                StoreWriter(file: file, schema: schema, environment: configuration.environment)
+            }
+            let hub = WatchHub { [weak writer] in
+                guard let log = file.log else { return nil }
+                return OutsideChanges(log: log, sleep: configuration.environment.sleep) { [weak writer] in
+                    await writer?.checkOutsideChanges() ?? false
+                }
+            }
+            // One that has just closed its file is no longer in the table, so the next turn makes a new one.
+            guard try await writer.open(schema: schema, configuration: configuration, for: hub) else {
+                continue
+            }
+            return Store(file: file, schema: schema, configuration: configuration, writer: writer, hub: hub)
+        }
     }
 
     /// What was saved from a damaged file when this store was opened; `nil` when nothing was wrong.
@@ -112,7 +134,8 @@ public final class Store: Sendable {
     public func write<Result: Sendable>(
         _ body: @Sendable (borrowing WriteTransaction) throws -> Result
     ) async throws -> Result {
-        try await writer.write(body)
+        if isClosed.withLock({ $0 }) { throw StoreError(.closed, "The store is closed; open it again.") }
+        return try await writer.write(body)
     }
 
     /// Runs `body` on a state of the database that nothing changes meanwhile.
@@ -143,10 +166,15 @@ public final class Store: Sendable {
     // Loops that watch hold nothing of the store, and would wait for ever.
     deinit { hub.close() }
 
-    /// Closes the file; later calls throw.
+    /// Closes the file, unless another store of the process shares it; later calls on this store throw.
     public func close() async {
+        let wasClosed = isClosed.withLock { flag in
+            defer { flag = true }
+            return flag
+        }
+        if wasClosed { return }
         hub.close()
         await readers.close()
-        await writer.close()
+        await writer.close(for: hub)
     }
 }

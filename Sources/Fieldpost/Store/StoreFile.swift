@@ -28,34 +28,41 @@ struct StoreFile: Sendable {
     var log: String? { vfs == nil ? path + "-wal" : nil }
 }
 
-/// The right of one store of the process to a file; given back when it goes.
-///
-/// Two writing connections in one process would be safe with SQLite from 3.51.3 on only, and two stores would each believe
-/// that they see every commit.
-final class StoreClaim: Sendable {
-    private static let claimed = Locked<Set<String>>([])
-    private let name: String
-
-    /// - Throws: ``FieldpostError/Code/alreadyOpen``.
-    init(_ file: StoreFile) throws(FieldpostError) {
-        // Links and relative paths lead to one file; its folder exists, or opening fails right after.
-        let url = URL(fileURLWithPath: file.path)
+extension StoreFile {
+    /// One name for all paths and links that lead to the file; its folder exists, or opening fails right after.
+    var identity: String {
+        if vfs != nil { return "memory:" + path }
+        let url = URL(fileURLWithPath: path)
         let folder = url.deletingLastPathComponent().resolvingSymlinksInPath()
-        let name =
-            file.vfs == nil
-            ? folder.appending(path: url.lastPathComponent).resolvingSymlinksInPath().path
-            : "memory:" + file.path
-        self.name = name
-        isHeld = StoreClaim.claimed.withLock { $0.insert(name).inserted }
-        if !isHeld {
-            throw FieldpostError(
-                .alreadyOpen,
-                "This process has the file open; use that store, or close it first."
-            )
+        return folder.appending(path: url.lastPathComponent).resolvingSymlinksInPath().path
+    }
+}
+
+/// The process's writers, one for each open file.
+///
+/// Two writing connections in one process would be safe with SQLite from 3.51.3 on only.
+enum OpenFiles {
+    private struct Entry {
+        weak var writer: StoreWriter?
+    }
+
+    private static let entries = Locked<[String: Entry]>([:])
+
+    /// The writer of `file`, made where there is none.
+    static func writer(of file: StoreFile, _ make: () -> StoreWriter) -> StoreWriter {
+        let name = file.identity
+        return entries.withLock { entries in
+            if let known = entries[name]?.writer { return known }
+            entries = entries.filter { $0.value.writer != nil }
+            let new = make()
+            entries[name] = Entry(writer: new)
+            return new
         }
     }
 
-    private let isHeld: Bool
-
-    deinit { if isHeld { _ = StoreClaim.claimed.withLock { $0.remove(name) } } }
+    /// Forgets a writer that has closed its file for good.
+    static func remove(_ writer: StoreWriter, of file: StoreFile) {
+        let name = file.identity
+        entries.withLock { if $0[name]?.writer === writer { $0[name] = nil } }
+    }
 }

@@ -12,26 +12,19 @@ package actor StoreWriter {
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     nonisolated let records: RecordRegistry
-    nonisolated let hub: WatchHub
-    private var dataVersion: Int64 = 0
-
     private let file: StoreFile
-    private var claim: StoreClaim?
     private var opening: StoreOpening?
     private(set) var rescue: Rescue?
+    private var dataVersion: Int64 = 0
+    /// What is told of commits: the watchers of each store that shares this writer.
+    private var hubs: [WatchHub] = []
+    /// Whether the file was closed for good; a later store makes a writer of its own.
+    private var isRetired = false
 
     init(file: StoreFile, schema: Schema, environment: Environment) {
         self.file = file
         self.environment = environment
         records = RecordRegistry(schema: schema)
-        let writer = Locked<WeakWriter>(WeakWriter())
-        hub = WatchHub {
-            guard let log = file.log else { return nil }
-            return OutsideChanges(log: log, sleep: environment.sleep) {
-                await writer.withLock({ $0.writer })?.checkOutsideChanges() ?? false
-            }
-        }
-        writer.withLock { $0.writer = self }
     }
 
     /// Tells watchers when another connection has written the file since the last look.
@@ -42,7 +35,7 @@ package actor StoreWriter {
             return false
         }
         dataVersion = version
-        hub.changed(.everything)
+        for hub in hubs { hub.changed(.everything) }
         return true
     }
 
@@ -50,11 +43,29 @@ package actor StoreWriter {
     private func tellWatchers(_ database: LocalDatabase) {
         // A connection that cannot even list its tables is about to fail loudly elsewhere.
         guard let changes = try? database.connection.takeCommittedChanges() else { return }
-        hub.changed(changes)
+        for hub in hubs { hub.changed(changes) }
     }
 
-    func open(schema: Schema, configuration: Store.Configuration) throws {
-        let claim = try StoreClaim(file)
+    /// Opens the file for one more store, whose watchers are told through `hub`.
+    ///
+    /// - Returns: `false` when the writer has retired meanwhile.
+    func open(schema: Schema, configuration: Store.Configuration, for hub: WatchHub) throws -> Bool {
+        if isRetired { return false }
+        if let database {
+            guard database.schema == schema else {
+                throw FieldpostError(
+                    .alreadyOpen,
+                    "This process has the file open with another schema; close that store first."
+                )
+            }
+        } else {
+            try openFile(schema, configuration)
+        }
+        hubs.append(hub)
+        return true
+    }
+
+    private func openFile(_ schema: Schema, _ configuration: Store.Configuration) throws {
         var options = LocalDatabase.Options()
         options.synchronous = configuration.synchronous
         options.outboxLimit = configuration.outboxLimit
@@ -63,7 +74,7 @@ package actor StoreWriter {
         let (database, rescue) = try opening.open()
         try database.connection.startObserving()
         dataVersion = try database.connection.dataVersion
-        (self.database, self.rescue, self.claim, self.opening) = (database, rescue, claim, opening)
+        (self.database, self.rescue, self.opening) = (database, rescue, opening)
     }
 
     /// The schema that the file was last opened with.
@@ -110,19 +121,19 @@ package actor StoreWriter {
         return try body(database, environment.now(), &random)
     }
 
-    func close() {
-        if let database { opening?.noteCleanEnd(database) }
-        database?.connection.close()
-        (database, claim) = (nil, nil)
+    /// Ends the use by one store; the last one closes the file.
+    func close(for hub: WatchHub) {
+        hubs.removeAll { $0 === hub }
+        guard hubs.isEmpty, let database else { return }
+        opening?.noteCleanEnd(database)
+        database.connection.close()
+        self.database = nil
+        isRetired = true
+        OpenFiles.remove(self, of: file)
     }
 
     private func opened() throws -> LocalDatabase {
         guard let database else { throw StoreError(.closed, "The store is closed; open it again.") }
         return database
     }
-}
-
-/// Reaches a writer without keeping it.
-private struct WeakWriter {
-    weak var writer: StoreWriter?
 }

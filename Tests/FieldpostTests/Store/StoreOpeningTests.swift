@@ -13,20 +13,53 @@ import Testing
 
     private func bytes(_ path: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path)) }
 
-    @Test func `a second store on a file of this process is refused, until the first is closed`() async throws
-    {
+    @Test func `a second store on a file of this process shares the first one's connection`() async throws {
         let first = try await Garage.open(folder)
-
-        for same in [path, folder.path("../\(folder.url.lastPathComponent)/garage.db")] {
-            let error = await #expect(throws: FieldpostError.self) {
-                try await Store.open(at: same, schema: Garage.schema)
-            }
-            #expect(error?.code == .alreadyOpen)
-        }
+        let other = folder.path("../\(folder.url.lastPathComponent)/garage.db")
+        let second = try await Store.open(at: other, schema: Garage.schema)
+        var counts = second.watchCount(Job.all).makeAsyncIterator()
+        #expect(try await counts.next() == 0)
 
         try await first.insert(Job())
+
+        #expect(try await counts.next() == 1)
         await first.close()
-        #expect(try await Garage.open(folder).fetchCount(Job.all) == 1)
+        let error = await #expect(throws: StoreError.self) { try await first.insert(Job()) }
+        #expect(error?.code == .closed)
+        try await second.insert(Job())
+        #expect(try await counts.next() == 2)
+        await second.close()
+        #expect(try await Garage.open(folder).fetchCount(Job.all) == 2)
+    }
+
+    @Test func `another schema on a file that this process has open is refused`() async throws {
+        let first = try await Garage.open(folder)
+        var schema = Garage.schema
+        schema.version = 2
+
+        let error = await #expect(throws: FieldpostError.self) {
+            try await Store.open(at: path, schema: schema)
+        }
+
+        #expect(error?.code == .alreadyOpen)
+        try await first.insert(Job())
+        await first.close()
+        #expect(try await Garage.open(folder, schema: schema).fetchCount(Job.all) == 1)
+    }
+
+    @Test func `stores opened and closed at once never get in each other's way`() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                group.addTask {
+                    let store = try await Garage.open(folder)
+                    try await store.insert(Job(totalIDR: Int64(number)))
+                    await store.close()
+                }
+            }
+            try await group.waitForAll()
+        }
+
+        #expect(try await Garage.open(folder).fetchCount(Job.all) == 20)
     }
 
     @Test func `a store that was dropped without being closed can be opened again`() async throws {
