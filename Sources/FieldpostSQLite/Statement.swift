@@ -70,7 +70,7 @@ public final class Statement {
     package func hash(into hasher: inout Hasher) {
         for column in 0..<sqlite3_column_count(handle) {
             let stored = storageClass(column)
-            hasher.combine(stored.rawValue)
+            hasher.combine(stored)
             switch stored {
             case .integer: hasher.combine(integer(column))
             case .real: hasher.combine(real(column).bitPattern)
@@ -192,7 +192,7 @@ public final class Statement {
 
     /// How the column of the current row is stored.
     package func storageClass(_ column: Int32) -> StorageClass {
-        StorageClass(rawValue: sqlite3_column_type(handle, column)) ?? .null
+        StorageClass(code: sqlite3_column_type(handle, column))
     }
 
     /// Whether the column is `NULL`.

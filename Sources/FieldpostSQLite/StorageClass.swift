@@ -1,10 +1,20 @@
-/// How SQLite stores a value; the raw values are SQLite's own.
-package enum StorageClass: Int32, Sendable {
-    case integer = 1
-    case real = 2
-    case text = 3
-    case blob = 4
-    case null = 5
+internal import CFieldpostSQLite
+
+/// How SQLite stores a value.
+///
+/// Without raw values, by which enums are compared through a protocol: rows are read a class a column.
+package enum StorageClass: Sendable {
+    case integer, real, text, blob, null
+
+    init(code: Int32) {
+        switch code {
+        case SQLITE_INTEGER: self = .integer
+        case SQLITE_FLOAT: self = .real
+        case SQLITE_TEXT: self = .text
+        case SQLITE_BLOB: self = .blob
+        default: self = .null
+        }
+    }
 
     /// The class in an error message.
     package var words: String {

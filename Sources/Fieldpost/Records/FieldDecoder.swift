@@ -77,6 +77,12 @@ final class FieldDecoder: Decoder, SingleValueDecodingContainer {
             guard stored == .integer else { throw mismatch("a date as integer milliseconds") }
             return known(StoredTypes.date(statement.integer(column)), as: type)
         }
+        return try decodeOther(type, stored)
+    }
+
+    // Apart, since a function that speaks of `T?` has its metadata looked up at each call.
+    @inline(never) private func decodeOther<T: Decodable>(_ type: T.Type, _ stored: StorageClass) throws -> T
+    {
         if let value: T = try basic(type, stored) { return value }
         if let value: T = try foundation(type, stored) { return value }
         if type == [UInt8].self, stored == .blob { return known(statement.blob(column), as: type) }
