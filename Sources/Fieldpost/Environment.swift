@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// The only place in the library that reads the real ones; a test passes its own.
 public struct Environment: Sendable {
-    /// The wall clock. It may jump.
+    /// The wall clock, which may jump.
     public var now: @Sendable () -> Timestamp
     /// Waits; throws when cancelled.
     public var sleep: @Sendable (Duration) async throws -> Void
@@ -34,7 +34,8 @@ public struct Environment: Sendable {
         randomBits: {
             var system = SystemRandomNumberGenerator()
             return system.next()
-        })
+        }
+    )
 
     /// A generator over ``randomBits``.
     package var random: EnvironmentRandom { EnvironmentRandom(bits: randomBits) }
@@ -54,9 +55,11 @@ enum OwnerName {
         return "\(ProcessInfo.processInfo.processIdentifier)/\(String(system.next() as UInt64, radix: 16))"
     }
 
-    /// Whether the process still runs. One that may not be asked about counts as running.
+    /// Whether the process still runs; one that may not be asked about counts as running.
     static func isAlive(_ name: String) -> Bool {
-        guard let process = name.split(separator: "/").first.flatMap({ Int32($0) }), process > 0 else { return true }
+        guard let process = name.split(separator: "/").first.flatMap({ Int32($0) }), process > 0 else {
+            return true
+        }
         return kill(process, 0) == 0 || errno != ESRCH
     }
 }

@@ -90,7 +90,10 @@ enum OutboxCommands {
     ) { invocation, console in
         let text = try invocation.required("set")
         guard let values = try? JSON(text: text).object else {
-            throw UsageError("--set takes a JSON object of columns, such as {\"amount\":5}.", command: "outbox edit")
+            throw UsageError(
+                "--set takes a JSON object of columns, such as {\"amount\":5}.",
+                command: "outbox edit"
+            )
         }
         return try await withStore(invocation) { store in
             let item = try await find(invocation.operands[0], in: store)

@@ -63,7 +63,9 @@ import Testing
         let shop = try await Shop()
         let server = try MockServer(schema: Samples.shop)
         let engine = shop.engine(server)
-        _ = try await shop.store.write { try $0.create("notes", row: "t1", set: ["title": "Draft", "likes": 1]) }
+        _ = try await shop.store.write {
+            try $0.create("notes", row: "t1", set: ["title": "Draft", "likes": 1])
+        }
         _ = await engine.sync()
         try await shop.store.write { _ = try $0.execute("UPDATE notes SET likes = likes + 1") }
         server.loseAnswers()

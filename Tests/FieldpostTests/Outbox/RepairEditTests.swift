@@ -11,7 +11,9 @@ import Testing
     init() throws { device = try Device() }
 
     private func createOrder() throws -> OperationID {
-        try device.write("INSERT INTO orders (id, branch_id, plate, total_idr) VALUES ('\(order)', 'B1', 'P', 5)")[0]
+        try device.write(
+            "INSERT INTO orders (id, branch_id, plate, total_idr) VALUES ('\(order)', 'B1', 'P', 5)"
+        )[0]
     }
 
     private func edit(_ id: OperationID, _ set: JSONObject) throws -> OperationID {
