@@ -55,7 +55,7 @@ struct Adoption {
         try connection.execute(
             """
             INSERT INTO fieldpost_outbox (id, tbl, row, action, change, schema, created_at, state, error)
-              SELECT \(capture.newID), \(capture.literal), t.\(capture.key), 'create', '{"set":{}}', \(capture.schemaVersion),
+              SELECT \(capture.newIDOfEachRow), \(capture.literal), t.\(capture.key), 'create', '{"set":{}}', \(capture.schemaVersion),
                 \(capture.now), 3, json_object('code', 'type', 'message', \(checks.fault(of: "t")), 'fields', json_array())
               FROM \(rows)
             """

@@ -46,7 +46,16 @@ extension CaptureSQL {
         "(SELECT ifnull(at, CAST((julianday('now') - 2440587.5) * 86400000.0 + 0.5 AS INTEGER)) AS t FROM fieldpost_session)"
     }
 
-    /// A fresh version 7 UUID.
+    /// A fresh version 7 UUID for each row of a `SELECT`.
+    ///
+    /// SQLite evaluates a subquery that names no column of the row once for the whole statement, so chance must not stand
+    /// in one here.
+    var newIDOfEachRow: String {
+        "printf('%08x-%04x-7%03x-%04x-%012x', \(now) >> 16, \(now) & 65535, random() & 4095, "
+            + "32768 | (random() & 16383), random() & 281474976710655)"
+    }
+
+    /// A fresh version 7 UUID for one row of `VALUES`, which reads the time once.
     var newID: String {
         "(SELECT printf('%08x-%04x-7%03x-%04x-%012x', s.t >> 16, s.t & 65535, random() & 4095, "
             + "32768 | (random() & 16383), random() & 281474976710655) FROM (\(now.dropFirst().dropLast())) AS s)"
@@ -67,7 +76,7 @@ extension CaptureSQL {
         from source: String? = nil
     ) -> String {
         let values = """
-            \(newID), (SELECT grp FROM fieldpost_session), \(table ?? literal), \(keyed ?? "\(row).\(key)"), '\(action)',
+            \(source == nil ? newID : newIDOfEachRow), (SELECT grp FROM fieldpost_session), \(table ?? literal), \(keyed ?? "\(row).\(key)"), '\(action)',
               \(change),
               \(base), \(after), \(schema ?? "\(schemaVersion)"), \(now)
             """

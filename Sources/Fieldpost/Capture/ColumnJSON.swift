@@ -62,6 +62,7 @@ struct ColumnJSON {
 
     /// The concatenation of `parts`; `printf` builds it in one buffer, and takes up to 127 arguments.
     private func join(_ parts: [String]) -> String {
+        if parts.isEmpty { return "''" }
         let chunks = stride(from: 0, to: parts.count, by: 100).map {
             Array(parts[$0..<min($0 + 100, parts.count)])
         }

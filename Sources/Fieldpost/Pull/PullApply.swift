@@ -36,7 +36,10 @@ package enum PullApply {
             // First what was settled, so that an echo can never come before its acknowledgement.
             try outcome.settlePulled(page.settled)
             summary.settled = outcome.summary.applied
-            for change in page.changes { try apply(change, db, &summary) }
+            let refetched = try refetched(db)
+            for change in page.changes {
+                try apply(change, db, isRefetched: refetched.contains(change.table), &summary)
+            }
             for fault in page.unreadable {
                 summary.parked += 1
                 // What it was about cannot be read either; its place in the feed is the only name it has.
@@ -51,6 +54,7 @@ package enum PullApply {
             try Parked(db).forgetReplaced()
             try db.setMeta("cursor", .text(page.cursor))
             if !page.more {
+                if !refetched.isEmpty { try db.setMeta("refetch", .null) }
                 try db.connection.run(
                     "UPDATE fieldpost_lease SET last_sync_at = ?",
                     .integer(now.milliseconds)
@@ -65,7 +69,18 @@ package enum PullApply {
     /// Rows and unsettled work stay.
     package static func restart(_ db: LocalDatabase) throws { try db.setMeta("cursor", .null) }
 
-    private static func apply(_ change: PulledChange, _ db: LocalDatabase, _ summary: inout Summary) throws {
+    /// The tables whose rows are taken once more at the version that is known, for columns that are new here.
+    private static func refetched(_ db: LocalDatabase) throws -> Set<String> {
+        let list = try db.meta("refetch")?.text.flatMap { try JSON(text: $0).array } ?? []
+        return Set(list.compactMap(\.string))
+    }
+
+    private static func apply(
+        _ change: PulledChange,
+        _ db: LocalDatabase,
+        isRefetched: Bool,
+        _ summary: inout Summary
+    ) throws {
         guard let table = db.schema.table(change.table) else {
             summary.parked += 1
             return try Parked(db).add(
@@ -77,7 +92,9 @@ package enum PullApply {
             )
         }
         let state = RowState(db: db, table: table, row: change.row)
-        if let version = try state.known().version, change.version <= version { return }
+        if let version = try state.known().version {
+            if change.version < version || change.version == version && !isRefetched { return }
+        }
         let pending = try db.operations(on: change.row, of: table)
         switch try state.takeOrPark(change.set, version: change.version, pending: pending) {
         case .changed: summary.pulled += 1

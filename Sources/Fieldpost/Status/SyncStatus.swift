@@ -63,7 +63,7 @@ public struct SyncStatus: Equatable, Sendable {
         case .allSynced: return "All changes synced"
         case .waiting: return "\(changes(open)) waiting to be sent"
         case .syncing: return "Sending \(changes(open))"
-        case .offline: return "\(changes(open)) waiting for network"
+        case .offline: return open == 0 ? "No network; nothing waits" : "\(changes(open)) waiting for network"
         case .needsAttention:
             let count = failed + conflicts
             return count == 1 ? "1 change needs attention" : "\(count) changes need attention"
@@ -147,8 +147,9 @@ struct StatusReader {
         if let code, let paused = SyncStatus.State(rawValue: code), paused != .offline { return paused }
         if status.failed + status.conflicts > 0 { return .needsAttention }
         if status.inFlight > 0 { return .syncing }
-        if status.pending + status.local + status.held == 0 { return .allSynced }
-        return code == "offline" ? .offline : .waiting
+        // Without a network nobody knows what has changed on the server, whatever is waiting here.
+        if code == "offline" { return .offline }
+        return status.pending + status.local + status.held == 0 ? .allSynced : .waiting
     }
 
     private func count(_ condition: String) throws -> Int {

@@ -86,6 +86,8 @@ package final class LocalDatabase {
 extension LocalDatabase {
     /// Operations that one local transaction may make.
     package static let operationsPerTransaction: Int64 = 1_000
+    /// The last millisecond that fits a version 7 UUID; a clock beyond it, or before 1970, is wrong.
+    private static let lastMoment: Int64 = (1 << 48) - 1
     /// Bytes of changes that one local transaction may make.
     package static let bytesPerTransaction: Int64 = 4 << 20
 
@@ -126,7 +128,7 @@ extension LocalDatabase {
         try connection.run(
             "UPDATE fieldpost_session SET applying = 0, grp = ?, at = ?, trusted = 1 WHERE id = 1",
             .integer(first),
-            .integer(now.milliseconds)
+            .integer(min(max(now.milliseconds, 0), Self.lastMoment))
         )
         return first
     }

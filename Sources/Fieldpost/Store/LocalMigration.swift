@@ -14,6 +14,12 @@ struct LocalMigration {
     /// Fails for a file from a newer app, before anything is written.
     func refuseNewer() throws {
         guard try exists("fieldpost_meta") else { return }
+        guard try exists("fieldpost_lease") else {
+            throw FieldpostError(
+                .notAStore,
+                "The file belongs to another program; give the file that the app opens. Nothing was changed."
+            )
+        }
         let format = try meta("format")?.integer ?? 0
         let version = try meta("schema_version")?.integer ?? 0
         if format > LocalTables.format || version > Int64(schema.version) {
@@ -114,16 +120,29 @@ struct LocalMigration {
         if !statements.isEmpty { try triggers.drop() }
         for statement in statements { try connection.execute(statement) }
         for step in steps { for (table, upcast) in step.operations { try rewriteBases(of: table, upcast) } }
+        var grown: [String] = []
         for table in schema.tables {
             let ddl = TableDDL(table, side: .device)
             if try exists(table.name) {
-                try addMissingColumns(table, ddl)
+                if try addMissingColumns(table, ddl) { grown.append(table.name) }
             } else {
                 try connection.execute(ddl.createTable(schema: schema))
+                // A table that was here once is not a table whose rows were deleted one by one.
+                try connection.run("DELETE FROM fieldpost_rows WHERE tbl = ?", .text(table.name))
+                grown.append(table.name)
             }
             for index in ddl.createIndexes() { try connection.execute(index) }
         }
+        if try meta("cursor") != nil { try refetch(grown + steps.flatMap(\.operations.keys)) }
         return !statements.isEmpty
+    }
+
+    /// Lets the next pull begin from the start, to bring what older versions of the app had no place for.
+    private func refetch(_ tables: [String]) throws {
+        if tables.isEmpty { return }
+        let waiting = try meta("refetch")?.text.flatMap { try? JSON(text: $0).array } ?? []
+        try setMeta("refetch", .text(JSON.array(waiting + tables.map(JSON.string)).text()))
+        try connection.run("DELETE FROM fieldpost_meta WHERE key = 'cursor'")
     }
 
     /// Gives the server's rows under unsettled edits the new names, so that the replay finds its columns.
@@ -143,7 +162,9 @@ struct LocalMigration {
         }
     }
 
-    private func addMissingColumns(_ table: Table, _ ddl: TableDDL) throws {
+    /// - Returns: whether a column was missing.
+    private func addMissingColumns(_ table: Table, _ ddl: TableDDL) throws -> Bool {
+        var isGrown = false
         let found = Set(
             try connection.query("SELECT name FROM pragma_table_info(?)", .text(table.name)).compactMap {
                 $0[0].text
@@ -163,6 +184,8 @@ struct LocalMigration {
             try connection.execute(
                 "ALTER TABLE \(quoted(table.name)) ADD COLUMN \(ddl.columnSQL(column, schema: schema))"
             )
+            isGrown = true
         }
+        return isGrown
     }
 }

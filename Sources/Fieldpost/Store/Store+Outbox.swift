@@ -14,7 +14,8 @@ extension Store {
         guard let table = schema.table(table) else {
             throw FieldpostError(.unknownTable, "There is no table \(table).")
         }
-        return try await read { try StatusReader($0.context).status(of: row, table: table) }
+        let key = table.column(table.key)?.type == .uuid ? row.lowercased() : row
+        return try await read { try StatusReader($0.context).status(of: key, table: table) }
     }
 
     /// The unsettled operations, oldest first, at most `limit`.
@@ -22,6 +23,7 @@ extension Store {
     /// - Parameters:
     ///   - state: only those that stand there.
     ///   - seq: only those after this place, to read a long outbox piece by piece.
+    ///   - limit: how many, at most.
     public func outbox(
         _ state: OutboxItem.State? = nil,
         after seq: Int64 = 0,
@@ -74,7 +76,9 @@ extension Store {
 
     /// Gives a failed or unsent operation up, with its group, and takes its changes back from the rows.
     ///
-    /// - Parameter dependants: whether the operations that depend on it go too.
+    /// - Parameters:
+    ///   - operation: the operation to give up.
+    ///   - dependants: whether the operations that depend on it go too.
     /// - Returns: the ids of all operations given up.
     /// - Throws: ``FieldpostError/Code/hasDependants``, naming them, when others depend on it and may not go;
     ///   ``FieldpostError/Code/wrongState`` while the server may have it.

@@ -183,6 +183,13 @@ extension WriteTransaction {
     }
 
     private func key(_ row: String?, _ member: JSON?, _ table: Table) throws -> String {
+        if let row, let member, member.string?.lowercased() != row.lowercased() {
+            throw FieldpostError(
+                .type,
+                "\(table.name).\(table.key) is given twice, with two values; leave one out.",
+                names: [table.key]
+            )
+        }
         let given = row ?? member?.string
         guard let column = table.column(table.key), let given else {
             var random = context.environment.random

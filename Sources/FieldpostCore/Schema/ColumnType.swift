@@ -83,7 +83,7 @@ extension ColumnType {
         case (_, .null): return .null
         case (.boolean, .integer(let value)) where value == 0 || value == 1: return .bool(value == 1)
         case (.integer, .integer(let value)), (.date, .integer(let value)): return .integer(value)
-        case (.real, .real(let value)): return .real(value)
+        case (.real, .real(let value)) where value.isFinite: return .real(value)
         case (.real, .integer(let value)): return .real(Double(value))
         case (.uuid, .text(let text)), (.text, .text(let text)), (.file, .text(let text)):
             return .string(text)

@@ -13,8 +13,8 @@ public struct WireError: Error, Equatable, Sendable, CustomStringConvertible {
 public enum WireLimits {
     /// Nesting allowed in a push: enough for rows of JSON columns, too little to exhaust a stack.
     public static let jsonDepth = 32
-    /// Nesting allowed in an answer, which wraps a row in a few more levels.
-    public static let answerDepth = 40
+    /// Nesting allowed in an answer: a value that another program wrote on the server must not stop a page.
+    public static let answerDepth = 512
     /// Operations in one push.
     public static let operationsPerPush = 1_000
     /// Bytes of a push as sent, compressed or not.

@@ -137,11 +137,7 @@ extension Connection {
         ended?.abandon()
         // Two answers to one request would be worse than none.
         if ended?.isAnswered == true { return close() }
-        let response = HTTPResponse(
-            status: refusal.status,
-            headers: [("Content-Type", "text/plain; charset=utf-8")],
-            body: .bytes(Array("\(refusal.reason)\n".utf8))
-        )
+        let response = loop.service.refusal(status: refusal.status, reason: refusal.reason)
         encodeHead(of: response, framing: response.framing(isVersion10: false), closes: true)
         if ended?.isHeadRequest != true, case .bytes(let bytes) = response.body {
             loop.outputBuffer.append(contentsOf: bytes)

@@ -12,6 +12,12 @@ struct Routes: HTTPService {
     let clock: HTTPServerClock
     private let schema: [UInt8]
 
+    /// What the engine refuses is a problem document like any other refusal.
+    func refusal(status: Int, reason: String) -> HTTPResponse {
+        let code = status == 413 ? "body-too-large" : status == 408 ? "timeout" : "malformed"
+        return Answer.problem(Problem(code, status: status, detail: reason)).response(acceptEncoding: nil)
+    }
+
     init(server: SQLiteServer, log: RequestLog, clock: HTTPServerClock) {
         self.server = server
         self.log = log

@@ -45,6 +45,25 @@ import Testing
         )
         try file.reopen()
         #expect(try file.outbox.count == 7)
+        let ids = try file.stranger.scalar("SELECT count(DISTINCT id) FROM fieldpost_outbox")
+        #expect(ids == 7, "every operation has an id of its own")
+    }
+
+    @Test func `a table that is gone whole is fetched again, not deleted row by row`() throws {
+        let file = try CapturedFile()
+        try file.pulled(
+            "INSERT INTO teams (id, name) VALUES ('a', 'x'), ('b', 'x')",
+            ("teams", "a"),
+            ("teams", "b")
+        )
+        try file.stranger.execute(
+            "INSERT INTO fieldpost_meta (key, value) VALUES ('cursor', 'c'); DROP TABLE teams"
+        )
+
+        try file.reopen()
+
+        #expect(try file.outbox.isEmpty)
+        #expect(try file.stranger.scalar("SELECT value FROM fieldpost_meta WHERE key = 'cursor'") == nil)
     }
 
     @Test func `a table rebuilt by the app is captured from the next write on`() throws {

@@ -162,7 +162,8 @@ private let nextYear = Schema(
             settled: [],
             serverTime: now
         )
-        _ = try PullApply.page(database, page, askedWith: "a", now: now)
+        // The columns that are new were never received, so the pull begins again.
+        _ = try PullApply.page(database, page, askedWith: nil, now: now)
 
         #expect(try database.connection.query("SELECT licence, bay, total_idr FROM jobs") == [["B 2", 9, 2]])
         // What was queued last year is sent as it was recorded; the server reads it as its version says.

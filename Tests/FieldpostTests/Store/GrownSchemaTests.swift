@@ -1,0 +1,118 @@
+import FieldpostCore
+import FieldpostSQLite
+import FieldpostTesting
+import Testing
+
+@testable import Fieldpost
+
+@Suite struct GrownSchemaTests {
+    private static func schema(_ version: Int) -> Schema {
+        Schema(version: version) {
+            Table("things") {
+                Column("id", .text).primaryKey()
+                Column("name", .text)
+                if version > 1 { Column("extra", .text).optional() }
+            }
+            Table("tags") { Column("id", .text).primaryKey() }
+        }
+    }
+
+    @Test func `a table that has only its key syncs`() async throws {
+        let folder = try Samples.temporaryFolder()
+        let store = try await Store.open(at: folder.path("a.db"), schema: Self.schema(1))
+
+        try await store.write { _ = try $0.create("tags", row: "t", set: [:]) }
+
+        #expect(try await store.outbox().map(\.row) == ["t"])
+        await store.close()
+    }
+
+    @Test func `a column that is new is filled from the server, also where the row has not changed since`()
+        throws
+    {
+        let folder = try Samples.temporaryFolder()
+        let now = Timestamp(milliseconds: 1_764_460_800_000)
+        var random = SeededRandom(seed: 1)
+        let page = PullPage(
+            changes: [
+                PulledChange(
+                    table: "things",
+                    row: "a",
+                    version: 5,
+                    set: ["id": "a", "name": "n", "extra": "E"]
+                )
+            ],
+            cursor: "c",
+            more: false,
+            serverTime: now
+        )
+        let old = try LocalDatabase(
+            path: folder.path("a.db"),
+            schema: Self.schema(1),
+            now: now,
+            random: &random
+        )
+        _ = try PullApply.page(old, page, askedWith: nil, now: now)
+        old.connection.close()
+
+        let new = try LocalDatabase(
+            path: folder.path("a.db"),
+            schema: Self.schema(2),
+            now: now,
+            random: &random
+        )
+        #expect(try PullApply.cursor(new) == nil)
+        _ = try PullApply.page(new, page, askedWith: nil, now: now)
+
+        #expect(try new.connection.scalar("SELECT extra FROM things") == "E")
+        #expect(try new.meta("refetch") == nil)
+    }
+
+    @Test func `a key given twice with two values is refused`() async throws {
+        let folder = try Samples.temporaryFolder()
+        let store = try await Store.open(at: folder.path("a.db"), schema: Self.schema(1))
+
+        let error = await #expect(throws: FieldpostError.self) {
+            try await store.write { _ = try $0.create("tags", row: "a", set: ["id": "b"]) }
+        }
+
+        #expect(error?.code == .type)
+        await store.close()
+    }
+
+    @Test func `a server's store is not taken for a device's`() throws {
+        let folder = try Samples.temporaryFolder()
+        var random = SeededRandom(seed: 1)
+        let connection = try Connection(path: folder.path("s.db"))
+        try connection.execute("CREATE TABLE fieldpost_meta (key TEXT, value TEXT)")
+        connection.close()
+
+        let error = #expect(throws: FieldpostError.self) {
+            try LocalDatabase(
+                path: folder.path("s.db"),
+                schema: Self.schema(1),
+                now: Timestamp(milliseconds: 0),
+                random: &random
+            )
+        }
+
+        #expect(error?.code == .notAStore)
+    }
+
+    @Test func `a clock before 1970 still makes ids that are UUIDs`() throws {
+        let folder = try Samples.temporaryFolder()
+        let wrong = Timestamp(milliseconds: -1_800_000_000_000)
+        var random = SeededRandom(seed: 1)
+        let database = try LocalDatabase(
+            path: folder.path("a.db"),
+            schema: Self.schema(1),
+            now: wrong,
+            random: &random
+        )
+
+        try database.write(at: wrong) { try database.connection.run("INSERT INTO tags (id) VALUES ('a')") }
+
+        let id = try database.connection.scalar("SELECT id FROM fieldpost_outbox")?.text
+        #expect(OperationID(id ?? "") != nil)
+    }
+}
