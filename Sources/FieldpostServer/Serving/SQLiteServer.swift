@@ -3,7 +3,7 @@ internal import FieldpostSQLite
 
 /// A server on SQLite files: one for each tenant, the main one at the path itself.
 ///
-/// It holds the files and decides nothing: each call moves to the right file and thread and runs ``ServerCore`` there. One
+/// It holds the files and decides nothing: each call moves to the right file and thread and runs `ServerCore` there. One
 /// process at a time may own a path; other programs may read and write the tables beside it.
 ///
 ///     let server = try await SQLiteServer(path: "shop.db", schema: schema)
