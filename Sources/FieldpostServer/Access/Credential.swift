@@ -1,3 +1,5 @@
+internal import FieldpostCore
+
 /// What a token allows.
 public struct Credential: Hashable, Sendable {
     /// The scopes whose rows may be seen and changed; global rows may be seen by all.
@@ -13,6 +15,21 @@ public struct Credential: Hashable, Sendable {
             case .all: true
             case .only(let names): scope.isEmpty || names.contains(scope)
             }
+        }
+
+        /// The text stored beside what these scopes have done.
+        var stored: String {
+            switch self {
+            case .all: "*"
+            case .only(let names): JSON.array(names.sorted().map(JSON.string)).text()
+            }
+        }
+
+        /// Whether everything that was visible to the scopes stored as `text` is visible to these.
+        func covers(stored text: String) -> Bool {
+            guard case .only(let names) = self else { return true }
+            let other = (try? JSON(text: text))?.array?.compactMap(\.string)
+            return other.map { names.isSuperset(of: $0) } ?? false
         }
     }
 

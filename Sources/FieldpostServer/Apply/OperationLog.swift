@@ -16,15 +16,15 @@ struct OperationLog {
 
     func entry(_ id: OperationID) throws -> Entry? {
         let statement = try connection.statement(
-            "SELECT fingerprint, result FROM fieldpost_operations WHERE id = ?"
+            "SELECT fingerprint, result, scopes FROM fieldpost_operations WHERE id = ?"
         )
         try statement.bind(1, id.text)
         guard try statement.step() else { return nil }
         defer { statement.reset() }
-        return Entry(
-            fingerprint: statement.blob(0),
-            result: try OperationResult(json: JSON(text: statement.text(1), maxDepth: 128))
-        )
+        var result = try OperationResult(json: JSON(text: statement.text(1), maxDepth: 128))
+        // Who knows the id need not be one who may see the row.
+        if !credential.scopes.covers(stored: statement.text(2)) { result.row = nil }
+        return Entry(fingerprint: statement.blob(0), result: result)
     }
 
     /// Keeps a result for ever.
@@ -34,8 +34,8 @@ struct OperationLog {
         try connection.run(
             """
             INSERT INTO fieldpost_operations \
-            (id, fingerprint, status, result, version, device, seq, at, token, operation) \
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            (id, fingerprint, status, result, version, device, seq, at, token, scopes, operation) \
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             .text(operation.operation.id.text),
             .blob(operation.fingerprint),
@@ -46,6 +46,7 @@ struct OperationLog {
             .integer(operation.operation.seq),
             .integer(now.milliseconds),
             .text(credential.tokenID),
+            .text(credential.scopes.stored),
             .text(operation.operation.wire.text)
         )
     }
@@ -108,8 +109,9 @@ extension OperationLog {
     func void(_ id: OperationID, _ result: OperationResult) throws {
         try connection.run(
             """
-            INSERT INTO fieldpost_operations (id, fingerprint, status, result, version, device, seq, at, token, operation) \
-            VALUES (?, x'', ?, ?, ?, ?, 0, ?, ?, 'null')
+            INSERT INTO fieldpost_operations \
+            (id, fingerprint, status, result, version, device, seq, at, token, scopes, operation) \
+            VALUES (?, x'', ?, ?, ?, ?, 0, ?, ?, ?, 'null')
             """,
             .text(id.text),
             .text(result.status.rawValue),
@@ -117,7 +119,8 @@ extension OperationLog {
             .integer(try nextVersion()),
             device.map { .text($0.id) } ?? .null,
             .integer(now.milliseconds),
-            .text(credential.tokenID)
+            .text(credential.tokenID),
+            .text(credential.scopes.stored)
         )
     }
 }

@@ -32,6 +32,7 @@ enum StoreLayout {
           seq INTEGER NOT NULL,
           at INTEGER NOT NULL,
           token TEXT NOT NULL,
+          scopes TEXT NOT NULL,            -- what the sender could see: '*', or a JSON array
           operation TEXT NOT NULL
         ) STRICT;
         CREATE INDEX fieldpost_operations_device ON fieldpost_operations (device, version);

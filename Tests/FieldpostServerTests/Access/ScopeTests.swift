@@ -73,6 +73,18 @@ import Testing
         #expect(try shop.row("orders", 2)?["status"] == "open")
     }
 
+    @Test func `who knows an operation's id learns nothing of a row beyond its scopes`() throws {
+        let shop = try twoBranches()
+        let stale = shop.operation("orders", 1, .update, ["status": "x"], base: .version(0))
+        let own = try shop.push(stale, as: Shop.first)[0]
+
+        let replayed = try shop.push(stale, as: Shop.second)[0]
+
+        #expect(replayed.id == own.id && replayed.status == own.status)
+        #expect(replayed.row == nil)
+        #expect(try shop.push(stale, as: Shop.both)[0] == own)
+    }
+
     @Test func `a deleted foreign row is answered like an absent one`() throws {
         let shop = try twoBranches()
         try shop.push(shop.operation("orders", 2, .delete, base: .version(2)))
