@@ -46,6 +46,7 @@ struct LocalMigration {
             var missed = try triggers.tablesWithout(of: storedSchema())
             try connection.run("UPDATE fieldpost_session SET applying = 1")
             if try migrateTables() { missed = Set(schema.tables.map(\.name)) }
+            try TableFit(connection: connection, schema: schema).check()
             try connection.run(
                 "UPDATE fieldpost_session SET applying = 0, grp = NULL, at = NULL, trusted = 0"
             )

@@ -115,4 +115,56 @@ import Testing
         let id = try database.connection.scalar("SELECT id FROM fieldpost_outbox")?.text
         #expect(OperationID(id ?? "") != nil)
     }
+
+    private static func one(_ columns: [Column], migrating sql: [String] = []) -> Schema {
+        let isNext = !sql.isEmpty
+        return Schema(
+            version: isNext ? 2 : 1,
+            tables: [
+                Table("things") { for column in [Column("id", .text).primaryKey()] + columns { column } }
+            ],
+            migrations: isNext ? [Migration(from: 1, to: 2, sql: sql)] : []
+        )
+    }
+
+    private func open(_ path: String, _ schema: Schema) throws {
+        var random = SeededRandom(seed: 1)
+        let now = Timestamp(milliseconds: 1)
+        try LocalDatabase(path: path, schema: schema, now: now, random: &random).connection.close()
+    }
+
+    @Test
+    func `a file that does not fit the schema is refused by column, with the remedy, and stays as it was`()
+        throws
+    {
+        let folder = try Samples.temporaryFolder()
+        try open(folder.path("a.db"), Self.one([Column("name", .text), Column("n", .integer).optional()]))
+        let cases: [(Schema, String)] = [
+            (
+                Self.one([Column("name", .integer), Column("n", .integer).optional()]),
+                "things.name: is TEXT in the file"
+            ),
+            (Self.one([Column("name", .text), Column("n", .integer)]), "things.n: is optional in the file"),
+            (
+                Self.one([Column("name", .text).optional(), Column("n", .integer).optional()]),
+                "things.name: is required"
+            ),
+            (Self.one([Column("n", .integer).optional()]), "things.name: is in the file and required"),
+        ]
+
+        for (schema, words) in cases {
+            let error = #expect(throws: SchemaError.self) { try open(folder.path("a.db"), schema) }
+            #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
+            #expect(error?.description.contains("migration") == true)
+        }
+
+        try open(folder.path("a.db"), Self.one([Column("name", .text), Column("n", .integer).optional()]))
+    }
+
+    @Test func `a migration that makes the table fit is let through`() throws {
+        let folder = try Samples.temporaryFolder()
+        try open(folder.path("a.db"), Self.one([Column("name", .text)]))
+
+        try open(folder.path("a.db"), Self.one([], migrating: ["ALTER TABLE things DROP COLUMN name"]))
+    }
 }
