@@ -70,7 +70,7 @@ let package = Package(
                 "CFieldpostSQLite", "FieldpostCore", "FieldpostSQLite", "FieldpostGzip", "Fieldpost",
                 "FieldpostTesting", "FieldpostServer",
             ],
-            exclude: ["Fixtures"]
+            exclude: ["Fixtures", "REST/Fixtures"]
         ),
         .testTarget(name: "FieldpostServerTests", dependencies: ["FieldpostServer", "FieldpostTesting"]),
         .testTarget(

@@ -1,3 +1,4 @@
+internal import Fieldpost
 internal import FieldpostCore
 internal import Foundation
 
@@ -38,6 +39,12 @@ enum Files {
             url.host()?.isEmpty == false
         else { throw UsageError("--server takes an address such as http://127.0.0.1:8080.") }
         return url
+    }
+
+    /// The profile in the file that `--rest` names.
+    static func profile(_ invocation: Invocation) throws -> RESTProfile? {
+        guard let path = invocation["rest"] else { return nil }
+        return try RESTProfile(json: try bytes(path, "profile"))
     }
 
     private static func bytes(_ path: String, _ what: String) throws -> [UInt8] {

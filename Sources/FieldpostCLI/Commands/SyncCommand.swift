@@ -6,9 +6,7 @@ enum SyncCommand {
     static let spec = CommandSpec(
         path: ["sync"],
         summary: "Sync a device once, or for some seconds, and say how it went.",
-        options: OpenDevice.options.map {
-            $0.name == "server" ? .required("server", "URL", "the server to sync with") : $0
-        } + [
+        options: OpenDevice.options + [
             .optional("for", "SECONDS", "keep syncing for so long, then once more"), .json,
         ],
         notes: [
@@ -18,7 +16,7 @@ enum SyncCommand {
         let seconds = try invocation["for"].map(seconds)
         let device = try await OpenDevice(invocation)
         guard let engine = device.engine else {
-            throw UsageError("--server is missing; add it.", command: "sync")
+            throw UsageError("--server is missing; add it, or --rest.", command: "sync")
         }
         if let seconds {
             await withTaskGroup(of: Void.self) { group in

@@ -28,6 +28,7 @@ struct Failure: Error, Equatable {
         case let error as StoreError: self.init(error)
         case let error as SchemaError:
             self.init("schema", error.problems.map(\.description).joined(separator: "\n"), exit: .badData)
+        case let error as RESTProfileError: self.init("profile", error.description, exit: .badData)
         case let error as ServerError: self.init(error)
         case let error as HTTPServerError:
             self.init("address", error.message, exit: error.code == .invalidHost ? .usage : .unavailable)

@@ -13,6 +13,7 @@ struct OpenDevice: Sendable {
         .required("schema", "FILE", "the app's schema"),
         .required("db", "FILE", "the device's database, made if absent"),
         .optional("server", "URL", "the server to sync with"),
+        .optional("rest", "FILE", "how to sync with a REST server that is not Fieldpost's"),
         .optional("token", "TOKEN", "what the server lets in"),
         .optional("token-file", "FILE", "a file that holds the token"),
     ]
@@ -23,6 +24,8 @@ struct OpenDevice: Sendable {
     init(_ invocation: Invocation) async throws {
         let schema = try Files.schema(try invocation.required("schema"))
         let server = try Files.server(invocation)
+        let profile = try Files.profile(invocation)
+        if server != nil, profile != nil { throw UsageError("Give either --server or --rest.") }
         let token = try Files.token(invocation)
         clock = AdjustableClock()
         var configuration = Store.Configuration()
@@ -40,7 +43,11 @@ struct OpenDevice: Sendable {
             {}
         }
         let environment = configuration.environment
-        network = server.map { SwitchedTransport(HTTPTransport(server: $0, environment: environment)) }
+        if let profile {
+            network = SwitchedTransport(try RESTTransport(profile: profile, store: store))
+        } else {
+            network = server.map { SwitchedTransport(HTTPTransport(server: $0, environment: environment)) }
+        }
         engine = network.map { SyncEngine(store: store, transport: $0) { _ in token } }
     }
 }

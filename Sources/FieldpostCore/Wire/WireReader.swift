@@ -5,6 +5,12 @@ public struct WireError: Error, Equatable, Sendable, CustomStringConvertible {
     /// What is wrong, without the message's values.
     public var message: String
 
+    /// A fault at `place`.
+    public init(place: String, message: String) {
+        self.place = place
+        self.message = message
+    }
+
     /// The reason in words.
     public var description: String { place.isEmpty ? message : "\(place): \(message)" }
 }
