@@ -124,7 +124,7 @@ extension LocalDatabase {
     func operations(on row: String, of table: Table) throws -> [Operation] {
         try entries(where: "row = ? AND tbl = ?", .text(row), .text(table.name)).map {
             // Sent as they were recorded; replayed as they read under the app's schema.
-            try $0.operation(table).upcast(to: schema)
+            try $0.operation(schema.table(table.name, asOf: $0.schema) ?? table).upcast(to: schema)
         }
     }
 }

@@ -156,7 +156,7 @@ private struct Collector {
             } else {
                 out.append(UInt8(ascii: ","))
             }
-            entry.writeWire(to: &out, table: db.schema.table(entry.table))
+            entry.writeWire(to: &out, table: db.schema.table(entry.table, asOf: entry.schema))
         }
         out.append(contentsOf: "]}]}".utf8)
         return out

@@ -33,6 +33,22 @@ extension Operation {
     }
 }
 
+extension Schema {
+    /// The table called `name` with its columns under the names that they had in an older version.
+    package func table(_ name: String, asOf version: Int) -> Table? {
+        guard var table = table(name) else { return nil }
+        guard version > 0, version < self.version else { return table }
+        for step in (version..<self.version).reversed() {
+            let renames = migrations.first { $0.from == step }?.operations[name]?.rename ?? [:]
+            for (old, new) in renames {
+                guard let index = table.columns.firstIndex(where: { $0.name == new }) else { continue }
+                table.columns[index].name = old
+            }
+        }
+        return table
+    }
+}
+
 extension Upcast {
     /// A row kept from the older version as it reads under the newer one; columns it lacks take the given values.
     package func row(_ old: JSONObject) -> JSONObject {

@@ -167,4 +167,41 @@ import Testing
 
         try open(folder.path("a.db"), Self.one([], migrating: ["ALTER TABLE things DROP COLUMN name"]))
     }
+
+    @Test func `bytes queued under a column's old name are sent as bytes`() throws {
+        let folder = try Samples.temporaryFolder()
+        let now = Timestamp(milliseconds: 1)
+        var random = SeededRandom(seed: 1)
+        let old = Schema(version: 1) {
+            Table("things") {
+                Column("id", .text).primaryKey()
+                Column("photo", .blob)
+            }
+        }
+        let rename = Migration(
+            from: 1,
+            to: 2,
+            sql: ["ALTER TABLE things RENAME COLUMN photo TO picture"],
+            operations: ["things": Upcast(rename: ["photo": "picture"])]
+        )
+        let new = Schema(version: 2, migrations: [rename]) {
+            Table("things") {
+                Column("id", .text).primaryKey()
+                Column("picture", .blob)
+            }
+        }
+        let before = try LocalDatabase(path: folder.path("a.db"), schema: old, now: now, random: &random)
+        try before.write(at: now) {
+            try before.connection.run("INSERT INTO things VALUES ('a', ?)", .blob([0, 255]))
+        }
+        before.connection.close()
+
+        let database = try LocalDatabase(path: folder.path("a.db"), schema: new, now: now, random: &random)
+        let lease = try #require(try Lease.acquire(database, owner: "a", now: now))
+        let batch = try PushPlan.next(database, lease: lease, limits: .init(operations: 10), now: now)
+
+        let operation = try PushRequest(bytes: batch?.body ?? []).groups[0].operations[0]
+        #expect(operation.change.set == ["photo": "AP8="])
+        #expect(try database.operations(on: "a", of: new.tables[0])[0].change.set == ["picture": "AP8="])
+    }
 }
