@@ -6,7 +6,7 @@ import Glibc
 /// A client that sends exactly the bytes it is told to.
 ///
 /// Waits on threads of its own, because a blocked thread of the task pool would hold up the server's handlers. Every wait
-/// ends after 20 s, so that a hanging server fails a test instead of stopping the run.
+/// ends after 60 s, so that a hanging server fails a test instead of stopping the run.
 final class RawClient: @unchecked Sendable {
     // Safe because: a test uses its client from one task at a time.
     private let descriptor: Int32
@@ -22,7 +22,7 @@ final class RawClient: @unchecked Sendable {
 
     init(_ address: HTTPServerAddress, receiveBuffer: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         if var receiveBuffer { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, 4) }
