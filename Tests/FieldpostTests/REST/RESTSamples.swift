@@ -127,7 +127,15 @@ struct RESTRig {
         server = try RawServer(replies)
         var profile = RESTSamples.profile(server.port)
         change(&profile)
-        transport = try RESTTransport(profile: profile, schema: schema, knowledge: knowledge)
+        // By the clock it is given no push here takes long, however slow the machine is; what hangs is still cut off.
+        var environment = ManualClock().environment
+        environment.sleep = Environment.live.sleep
+        transport = try RESTTransport(
+            profile: profile,
+            schema: schema,
+            knowledge: knowledge,
+            environment: environment
+        )
     }
 
     /// The results of a push, or what it failed with.
