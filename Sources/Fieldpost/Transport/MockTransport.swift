@@ -41,6 +41,9 @@ public final class MockTransport: Transport {
     /// A backend that holds `fixtures`: rows in wire form by table; columns left out take their defaults.
     ///
     /// - Parameters:
+    ///   - schema: the app's schema.
+    ///   - fixtures: the rows that the pretended server has, by table.
+    ///   - environment: clock and waiting, for latency.
     ///   - refusal: the code with which an operation is rejected; `nil` accepts it.
     public init(
         schema: Schema,

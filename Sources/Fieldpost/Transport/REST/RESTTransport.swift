@@ -30,7 +30,10 @@ public final class RESTTransport: Transport {
 
     /// A transport for `store`.
     ///
-    /// - Parameter stall: how long a request may go without a byte moving.
+    /// - Parameters:
+    ///   - profile: how the server's API maps to operations.
+    ///   - store: what is synced; its settled versions and bases are read for conditions.
+    ///   - stall: how long a request may go without a byte moving.
     /// - Throws: ``RESTProfileError`` naming every place where the profile does not fit the store's schema.
     public convenience init(
         profile: RESTProfile,
