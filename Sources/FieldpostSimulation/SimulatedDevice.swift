@@ -27,6 +27,7 @@ final class SimulatedDevice {
     enum Exchange {
         case push(PushBatch, sentAt: Int64)
         case pull(cursor: String?)
+        case void([OperationID])
     }
 
     init(name: String, path: String, schema: Schema, now: Timestamp, random: inout SeededRandom) throws {

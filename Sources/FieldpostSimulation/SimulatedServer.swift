@@ -51,6 +51,24 @@ final class SimulatedServer {
         }
     }
 
+    /// Answers what became of operations, voiding those it does not know.
+    func void(_ operations: [OperationID], from device: String, killedAfter statements: Int?, now: Timestamp)
+        throws
+        -> HTTPAnswer?
+    {
+        try answer(killedAfter: statements) {
+            try connection.transaction {
+                try core.status(
+                    StatusRequest(ids: operations, void: true),
+                    on: connection,
+                    credential: credential,
+                    device: Device(id: device, schema: schema.version),
+                    now: now
+                )
+            }.bytes()
+        }
+    }
+
     /// Answers a pull.
     func pull(_ cursor: String?, limit: Int, from device: String, now: Timestamp) throws -> HTTPAnswer? {
         try answer(killedAfter: nil) {

@@ -166,6 +166,7 @@ final class World {
             try Checks(self).nothingLost(on: device)
         case .push(let batch): device.exchange = .push(batch, sentAt: now.milliseconds)
         case .pull(let cursor): device.exchange = .pull(cursor: cursor)
+        case .void(let operations): device.exchange = .void(operations)
         case .refreshToken: try run.refreshed(true, device.database, now: now)
         }
     }
@@ -190,6 +191,12 @@ final class World {
                     now: now,
                     random: &draws
                 )
+            }
+        case .void(let operations):
+            let answer = try self.answer(toVoid: operations, from: device)
+            draws = random
+            done = try device.living(killedAfter: kill) { database in
+                try run.voided(answer, database, now: now, random: &draws)
             }
         case .pull(let cursor):
             let answer = try self.answer(toPull: cursor, from: device)
@@ -249,6 +256,24 @@ final class World {
         _ = try deliver(stray.body, stray.device)
     }
 
+    private func answer(toVoid operations: [OperationID], from device: SimulatedDevice) throws -> Result<
+        [OperationResult]?, ExchangeFailure
+    > {
+        guard device.isOnline, !random.chance(8) else { return .failure(.unreachable("offline")) }
+        let id = try device.database.deviceID()
+        let kill = countdown(8, upTo: 20)
+        guard let answer = try server.void(operations, from: id, killedAfter: kill, now: now) else {
+            note("server killed", "the server was killed while it voided operations")
+            try server.restart(now: now, random: &random)
+            return .failure(.unreachable("reset"))
+        }
+        if random.chance(12) { return .failure(.unreachable("answer lost")) }
+        note("void", "\(device.name) asked about \(operations.count) operations in doubt")
+        do throws(ExchangeFailure) { return .success(try AnswerTable.push(answer, now: now).results) } catch {
+            return .failure(error)
+        }
+    }
+
     private func answer(toPull cursor: String?, from device: SimulatedDevice) throws -> Result<
         PullPage, ExchangeFailure
     > {
@@ -303,6 +328,12 @@ final class World {
                 }
                 let result = Result { () throws(ExchangeFailure) in try AnswerTable.push(answer, now: now) }
                 try run.pushed(result, batch, elapsed: 1, device.database, now: now, random: &random)
+            case .void(let operations):
+                guard let answer = try server.void(operations, from: id, killedAfter: nil, now: now) else {
+                    continue
+                }
+                let results = try AnswerTable.push(answer, now: now).results
+                try run.voided(.success(results), device.database, now: now, random: &random)
             case .pull(let cursor):
                 guard let answer = try server.pull(cursor, limit: 50, from: id, now: now) else { continue }
                 let result = Result { () throws(ExchangeFailure) in try AnswerTable.pull(answer, now: now) }

@@ -83,6 +83,26 @@ public final class MockServer: Transport, @unchecked Sendable {
         )
     }
 
+    /// What became of the operations; those it does not know never shall.
+    public func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
+        -> [OperationResult]?
+    {
+        try AnswerTable.push(
+            try answer(context) { server, credential, device in
+                try server.connection.transaction {
+                    try server.core.status(
+                        StatusRequest(ids: operations, void: true),
+                        on: server.connection,
+                        credential: credential,
+                        device: device,
+                        now: context.now
+                    )
+                }.bytes()
+            },
+            now: context.now
+        ).results
+    }
+
     /// One page of the feed.
     public func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
         try AnswerTable.pull(

@@ -199,6 +199,8 @@ public actor SyncEngine {
                 run = try await report(run) { run, db, now, _ in try run.refreshed(worked, db, now: now) }
             case .push(let batch):
                 run = try await push(batch, run, await context(step.device, token: fresh))
+            case .void(let operations):
+                run = try await void(operations, run, await context(step.device, token: fresh))
             case .pull(let cursor):
                 run = try await pull(cursor, run, await context(step.device, token: fresh))
             }
@@ -221,6 +223,20 @@ public actor SyncEngine {
                 now: now,
                 random: &random
             )
+        }
+    }
+
+    private func void(_ operations: [OperationID], _ run: SyncRun, _ context: RequestContext) async throws
+        -> SyncRun
+    {
+        let answer: Result<[OperationResult]?, ExchangeFailure>
+        do throws(ExchangeFailure) {
+            answer = .success(try await transport.void(operations, context))
+        } catch {
+            answer = .failure(error)
+        }
+        return try await report(run, answer) { run, db, now, random in
+            try run.voided(answer, db, now: now, random: &random)
         }
     }
 

@@ -10,6 +10,9 @@ package struct SyncRun: Sendable {
     package enum Need: Equatable, Sendable {
         /// Send this body and report to ``SyncRun/pushed(_:_:elapsed:now:random:)``.
         case push(PushBatch)
+        /// Have the server void these operations, if it does not know them, and report to
+        /// ``SyncRun/voided(_:_:now:random:)``.
+        case void([OperationID])
         /// Ask for the page after this cursor and report to ``SyncRun/pulled(_:_:now:random:)``.
         case pull(cursor: String?)
         /// Get a fresh token and report to ``SyncRun/refreshed(_:)``.
@@ -68,6 +71,8 @@ package struct SyncRun: Sendable {
     private var hasFailedAlone = false
     private var calmSeconds: Int?
     private var wantsToken = false
+    private var canVoid = true
+    private var asked: Set<OperationID> = []
 
     /// What the run has done so far.
     package private(set) var pushed = PushOutcome.Summary()
@@ -95,6 +100,10 @@ package struct SyncRun: Sendable {
         do {
             switch phase {
             case .pushing, .pushingReleased:
+                if let doubtful = try operationsToVoid(db) {
+                    requests += 1
+                    return .void(doubtful)
+                }
                 let limits = PushPlan.Limits(operations: batchLimit)
                 if let batch = try PushPlan.next(db, lease: lease, limits: limits, now: now) {
                     requests += 1
@@ -110,6 +119,43 @@ package struct SyncRun: Sendable {
             }
         } catch is LeaseLost {
             return try finish(.leaseHeld, db, now: now)
+        }
+    }
+
+    /// The operations in doubt that the server has not been asked about in this run.
+    private mutating func operationsToVoid(_ db: LocalDatabase) throws -> [OperationID]? {
+        guard canVoid else { return nil }
+        let ids = try InDoubt(db).toVoid(limit: WireLimits.operationsPerPush).map(\.id)
+        let new = ids.filter { asked.insert($0).inserted }
+        return new.isEmpty ? nil : ids
+    }
+
+    /// Takes in the server's word on operations in doubt; `nil` where it has none to give.
+    package mutating func voided(
+        _ answer: Result<[OperationResult]?, ExchangeFailure>,
+        _ db: LocalDatabase,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
+    ) throws {
+        do {
+            switch answer {
+            case .success(let results?):
+                let summary = try PushOutcome.voided(
+                    db,
+                    lease: lease,
+                    results: results,
+                    now: now,
+                    backoff: settings.backoff,
+                    random: &random
+                )
+                pushed = pushed + summary
+            case .success(nil), .failure(.misconfigured): canVoid = false
+            case .failure(let failure):
+                if failure == .unauthenticated { asked = [] }
+                try fail(failure, db, now: now, random: &random)
+            }
+        } catch is LeaseLost {
+            _ = try finish(.leaseHeld, db, now: now)
         }
     }
 
@@ -176,7 +222,8 @@ package struct SyncRun: Sendable {
                     batch: batch,
                     code: "too_large",
                     message: "the server refuses a change of this size",
-                    now: now
+                    now: now,
+                    random: &random
                 ))
         case .invalid(let problem) where isAlone:
             pushed =
@@ -187,7 +234,8 @@ package struct SyncRun: Sendable {
                     batch: batch,
                     code: problem.code,
                     message: problem.detail,
-                    now: now
+                    now: now,
+                    random: &random
                 ))
         case .tooLarge, .invalid:
             // Half as much finds the group at fault, and lets the others through.

@@ -30,12 +30,14 @@ struct Dependants {
     }
 
     /// Whether operations on other rows may name `entry`: the create of a row that others refer to, and whatever ended a
-    /// reference, which the delete of the row referred to waits for.
+    /// reference, which the delete of the row referred to waits for; where operations are coalesced, each may hold both.
     private func isNamed(_ entry: OutboxEntry) -> Bool {
-        if entry.action == "create" {
-            return db.schema.tables.contains { $0.columns.contains { $0.reference?.table == entry.table } }
+        let isReferenced = db.schema.tables.contains {
+            $0.columns.contains { $0.reference?.table == entry.table }
         }
-        return db.schema.table(entry.table)?.columns.contains { $0.reference != nil } ?? false
+        let refers = db.schema.table(entry.table)?.columns.contains { $0.reference != nil } ?? false
+        if db.coalescingTables.contains(entry.table) { return isReferenced || refers }
+        return entry.action == "create" ? isReferenced : refers
     }
 
     /// Makes what is held by `ids` ready again, and what is held by that.

@@ -34,10 +34,13 @@ package struct OutboxEntry: Equatable, Sendable {
     package var heldBy: OperationID?
     package var error: String?
     package var wireSeq: Int64
+    package var history: String?
+    /// What a person decided while the answer was outstanding.
+    package var wish: String?
 
     static let columns = """
         seq, id, ifnull(grp, seq), tbl, row, action, change, base, after, schema, created_at, state, attempts, \
-        next_attempt_at, last_attempt_at, held_by, error, ifnull(wire_seq, seq)
+        next_attempt_at, last_attempt_at, held_by, error, ifnull(wire_seq, seq), history, wish
         """
 
     /// Reads the current row of a statement that selects ``columns``.
@@ -65,6 +68,8 @@ package struct OutboxEntry: Equatable, Sendable {
         heldBy = statement.isNull(15) ? nil : OperationID(stored: statement.text(15))
         error = statement.isNull(16) ? nil : statement.text(16)
         wireSeq = statement.integer(17)
+        history = statement.isNull(18) ? nil : statement.text(18)
+        wish = statement.isNull(19) ? nil : statement.text(19)
     }
 
     /// Whether the server has settled the operation as refused, so that its id can never be applied.
@@ -78,13 +83,16 @@ package struct OutboxEntry: Equatable, Sendable {
         return array.compactMap { $0.string.map { OperationID(stored: $0) } }
     }
 
+    /// The change as captured, which spells blobs in its own way.
+    func recordedChange() throws(JSONError) -> Change {
+        guard let change else { return Change() }
+        return Change(json: try JSON(text: change).object ?? [:])
+    }
+
     /// The operation that it stands for.
     package func operation(_ table: Table) throws(JSONError) -> Operation {
-        var parsed = Change()
-        if let change {
-            parsed = Change(json: try JSON(text: change).object ?? [:])
-            parsed.set = LocalJSON.wire(parsed.set, table)
-        }
+        var parsed = try recordedChange()
+        parsed.set = LocalJSON.wire(parsed.set, table)
         return Operation(
             id: id,
             table: self.table,
@@ -99,7 +107,7 @@ package struct OutboxEntry: Equatable, Sendable {
         )
     }
 
-    private var wireAction: Operation.Action {
+    var wireAction: Operation.Action {
         switch action {
         case "create": .create
         case "delete": .delete
@@ -118,6 +126,25 @@ extension LocalDatabase {
         var entries: [OutboxEntry] = []
         while try statement.step() { entries.append(OutboxEntry(statement)) }
         return entries
+    }
+
+    /// The group of `entry`, oldest first: the entries of a transaction stand next to each other.
+    func group(of entry: OutboxEntry) throws -> [OutboxEntry] {
+        func neighbours(_ condition: String, _ order: String) throws -> [OutboxEntry] {
+            let statement = try connection.statement(
+                "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE seq \(condition) ? ORDER BY seq \(order)"
+            )
+            defer { statement.reset() }
+            try statement.bind(1, entry.seq)
+            var found: [OutboxEntry] = []
+            while try statement.step() {
+                let next = OutboxEntry(statement)
+                if next.group != entry.group { break }
+                found.append(next)
+            }
+            return found
+        }
+        return try neighbours("<", "DESC").reversed() + neighbours(">=", "ASC")
     }
 
     /// The unsettled operations on one row, oldest first.

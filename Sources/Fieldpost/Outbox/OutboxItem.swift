@@ -52,6 +52,8 @@ public struct OutboxItem: Equatable, Sendable {
     public var heldBy: OperationID?
     /// Why it was refused.
     public var failure: Failure?
+    /// What came of its attempts, oldest first; the newest 20.
+    public var history: [Attempt]
 
     /// The entry as programs read it.
     public var json: JSONObject {
@@ -97,6 +99,7 @@ extension OutboxItem {
         nextAttemptAt = entry.nextAttemptAt.map { Timestamp(milliseconds: $0) }
         lastAttemptAt = entry.lastAttemptAt.map { Timestamp(milliseconds: $0) }
         heldBy = entry.heldBy
+        history = Attempt.list(entry.history)
         failure = entry.error.flatMap { try? JSON(text: $0).object }.map {
             Failure(
                 code: $0["code"]?.string ?? "",
@@ -115,12 +118,15 @@ public struct Outcome: Equatable, Sendable {
     public var version: Int64?
     /// When it was settled here.
     public var settledAt: Timestamp
+    /// What came of the attempts before, oldest first; the newest 20.
+    public var history: [Attempt] = []
 
     /// The outcome as programs read it.
     public var json: JSONObject {
         [
             "status": .string(status), "version": version.map(JSON.integer) ?? .null,
             "settled_at": .integer(settledAt.milliseconds),
+            "history": .array(history.map { .object($0.json) }),
         ]
     }
 }

@@ -5,11 +5,10 @@ extension Repair {
     /// Gives an operation that was refused, or never sent, other values, and sends its group again.
     ///
     /// The values replace those of the same columns; the other columns stay as they were recorded. The row shows the
-    /// new values at once.
+    /// new values at once; but where the server may have the operation, a run has its word first.
     /// - Returns: the operation's id from now on: a new one where the old one was refused.
     /// - Throws: ``FieldpostError/Code/unknownColumn``, ``FieldpostError/Code/type`` and
-    ///   ``FieldpostError/Code/check`` for values the table does not take, and ``FieldpostError/Code/wrongState`` while
-    ///   the server may have the operation.
+    ///   ``FieldpostError/Code/check`` for values the table does not take.
     package func edit(
         _ id: OperationID,
         set values: JSONObject,
@@ -19,22 +18,35 @@ extension Repair {
         do {
             return try db.applying {
                 let entry = try entry(id)
-                let table = try db.table(entry.table)
-                try requireSettledOrUnsent(entry)
-                let text = try change(of: entry, table, with: values).json.text
-                try db.connection.run(
-                    "UPDATE fieldpost_outbox SET change = ? WHERE seq = ?",
-                    .text(text),
-                    .integer(entry.seq)
-                )
-                if entry.state == .failed { _ = try sendAgain(entry, now: now, random: &random) }
-                try RowState(db: db, table: table, row: entry.row).rebuild()
-                let new = try db.entries(where: "seq = ?", .integer(entry.seq)).first
-                return new?.id ?? id
+                _ = try change(of: entry, try db.table(entry.table), with: values)
+                if try db.group(of: entry).contains(where: InDoubt(db).contains) {
+                    try Wishes(db, now: now).keep(.edit(values), for: entry)
+                    return id
+                }
+                return try rewrite(entry, set: values, now: now, random: &random)
             }
         } catch let error as StoreError {
             throw FieldpostError(error) ?? error
         }
+    }
+
+    /// What ``edit(_:set:now:random:)`` does once nothing is in doubt, inside the caller's transaction.
+    func rewrite(
+        _ entry: OutboxEntry,
+        set values: JSONObject,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
+    ) throws -> OperationID {
+        let table = try db.table(entry.table)
+        let text = try change(of: entry, table, with: values).json.text
+        try db.connection.run(
+            "UPDATE fieldpost_outbox SET change = ? WHERE seq = ?",
+            .text(text),
+            .integer(entry.seq)
+        )
+        if entry.state == .failed { _ = try sendAgain(entry, now: now, random: &random) }
+        try RowState(db: db, table: table, row: entry.row).rebuild()
+        return try db.entries(where: "seq = ?", .integer(entry.seq)).first?.id ?? entry.id
     }
 
     /// Takes back an operation that was never sent, with its group.
@@ -47,18 +59,6 @@ extension Repair {
             throw FieldpostError(.wrongState, "The operation was sent already; change the row back instead.")
         }
         return try discard(id, now: now)
-    }
-
-    /// The bytes of what may still be on its way are fixed.
-    private func requireSettledOrUnsent(_ entry: OutboxEntry) throws {
-        let sent = try db.connection.scalar("SELECT sent_upto FROM fieldpost_lease")?.integer ?? 0
-        let group = try db.entries(where: "ifnull(grp, seq) = ?", .integer(entry.group))
-        guard group.allSatisfy({ $0.isRefused || $0.seq > sent }) else {
-            throw FieldpostError(
-                .wrongState,
-                "The operation was sent and the answer is outstanding; sync first, then decide."
-            )
-        }
     }
 
     private func change(of entry: OutboxEntry, _ table: Table, with values: JSONObject) throws -> Change {

@@ -32,7 +32,7 @@ package struct Repair {
     func sendAgain(_ entry: OutboxEntry, now: Timestamp, random: inout some RandomNumberGenerator) throws
         -> [OperationID]
     {
-        let group = try db.entries(where: "ifnull(grp, seq) = ?", .integer(entry.group))
+        let group = try db.group(of: entry)
         // One that is held by something that is gone would wait for ever.
         if entry.state == .held, let holder = entry.heldBy,
             try !db.entries(where: "id = ?", .text(holder.text)).isEmpty
@@ -48,8 +48,8 @@ package struct Repair {
             ids.append(entry.isRefused ? try renew(entry, now: now, random: &random) : entry.id)
             try db.connection.run(
                 """
-                UPDATE fieldpost_outbox SET state = 0, attempts = 0, next_attempt_at = NULL, held_by = NULL, error = NULL
-                WHERE seq = ?
+                UPDATE fieldpost_outbox SET state = 0, attempts = 0, next_attempt_at = NULL, held_by = NULL, error = NULL,
+                  wish = NULL WHERE seq = ?
                 """,
                 .integer(entry.seq)
             )
@@ -89,42 +89,56 @@ package struct Repair {
 
     /// Gives a group up and takes its changes back from the rows.
     ///
-    /// - Parameter dependants: whether what depends on it goes too.
-    /// - Throws: ``FieldpostError/Code/hasDependants`` naming what depends on it;
-    ///   ``FieldpostError/Code/wrongState`` while the server may have it.
+    /// What the server may have is given up as soon as a run has had its word: nothing must arrive later.
+    /// - Parameters:
+    ///   - id: an operation of the group.
+    ///   - dependants: whether what depends on it goes too.
+    ///   - now: the time.
+    /// - Returns: the ids of all operations given up.
+    /// - Throws: ``FieldpostError/Code/hasDependants`` naming what depends on it.
     package func discard(_ id: OperationID, dependants: Bool = false, now: Timestamp) throws -> [OperationID]
     {
         try db.applying {
-            let first = try entry(id).group
-            let entries = try closure(of: first, naming: !dependants)
-            let sent = try db.connection.scalar("SELECT sent_upto FROM fieldpost_lease")?.integer ?? 0
-            if entries.contains(where: { $0.seq <= sent && $0.state != .failed && $0.state != .held }) {
-                throw FieldpostError(
-                    .wrongState,
-                    "The operation was sent and the answer is outstanding; sync first, then decide."
-                )
+            let entry = try entry(id)
+            let entries = try closure(of: entry, naming: !dependants)
+            guard try entries.contains(where: InDoubt(db).contains) else {
+                try takeBack(entry, now: now)
+                return entries.map(\.id)
             }
-            for entry in entries { try remove(entry, now: now) }
-            for entry in entries {
-                if let table = db.schema.table(entry.table) {
-                    try RowState(db: db, table: table, row: entry.row).rebuild()
-                }
+            var seen: Set<Int64> = []
+            for entry in entries where seen.insert(entry.group).inserted {
+                try Wishes(db, now: now).keep(.discard, for: entry)
             }
             return entries.map(\.id)
+        }
+    }
+
+    /// Takes a group and all that depends on it out of the outbox and out of the rows.
+    func takeBack(_ entry: OutboxEntry, now: Timestamp) throws {
+        let entries = try closure(of: entry, naming: false)
+        for entry in entries {
+            try OutcomeJournal(db).keep(entry, as: "discarded", at: now)
+            try db.connection.run("DELETE FROM fieldpost_outbox WHERE seq = ?", .integer(entry.seq))
+            try db.connection.run("DELETE FROM fieldpost_released WHERE seq = ?", .integer(entry.seq))
+        }
+        for entry in entries {
+            if let table = db.schema.table(entry.table) {
+                try RowState(db: db, table: table, row: entry.row).rebuild()
+            }
         }
     }
 
     /// The entries of a group and of all that depends on it, oldest first.
     ///
     /// - Parameter naming: whether to throw instead when something depends on it.
-    private func closure(of group: Int64, naming: Bool) throws -> [OutboxEntry] {
+    private func closure(of entry: OutboxEntry, naming: Bool) throws -> [OutboxEntry] {
         var entries: [OutboxEntry] = []
-        var seen: Set<Int64> = [group]
-        var waiting = [group]
-        while let group = waiting.popLast() {
-            let members = try db.entries(where: "ifnull(grp, seq) = ?", .integer(group))
+        var seen: Set<Int64> = [entry.group]
+        var waiting = [entry]
+        while let next = waiting.popLast() {
+            let members = try db.group(of: next)
             entries += members
-            let others = try members.flatMap { try Dependants(db).of($0) }.filter { $0.group != group }
+            let others = try members.flatMap { try Dependants(db).of($0) }.filter { $0.group != next.group }
             if naming, !others.isEmpty {
                 throw FieldpostError(
                     .hasDependants,
@@ -132,22 +146,8 @@ package struct Repair {
                     names: others.map(\.id.text)
                 )
             }
-            waiting += others.map(\.group).filter { seen.insert($0).inserted }
+            waiting += others.filter { seen.insert($0.group).inserted }
         }
         return entries.sorted { $0.seq < $1.seq }
-    }
-
-    private func remove(_ entry: OutboxEntry, now: Timestamp) throws {
-        try db.connection.run(
-            """
-            INSERT OR REPLACE INTO fieldpost_outcomes
-              (seq, id, grp, tbl, row, action, change, base, after, schema, created_at, status, result, settled_at)
-            SELECT seq, id, grp, tbl, row, action, change, base, after, schema, created_at, 'discarded', error, ?
-            FROM fieldpost_outbox WHERE seq = ?
-            """,
-            .integer(now.milliseconds),
-            .integer(entry.seq)
-        )
-        try db.connection.run("DELETE FROM fieldpost_outbox WHERE seq = ?", .integer(entry.seq))
     }
 }

@@ -67,7 +67,7 @@ extension PushOutcome {
     /// What is left of groups that lost an operation would be half a transaction, and is never sent by itself.
     private mutating func setAsideMates(of lost: [OutboxEntry]) throws {
         for entry in lost {
-            let mates = try db.entries(where: "ifnull(grp, seq) = ? AND state < 3", .integer(entry.group))
+            let mates = try db.group(of: entry).filter { $0.state != .failed }
             if mates.isEmpty { continue }
             let cause = OperationResult(id: entry.id, status: .conflict)
             try setAside(mates, mates.map { OutboxEntry.mate($0, of: cause) })
@@ -91,13 +91,15 @@ extension PushOutcome {
             if !isFinal { error.append("unsettled", true) }
             try db.connection.run(
                 """
-                UPDATE fieldpost_outbox SET state = 3, error = ?, attempts = attempts + 1, last_attempt_at = ?,
-                next_attempt_at = NULL, held_by = NULL WHERE seq = ? AND id = ? AND state < 3
+                UPDATE fieldpost_outbox SET state = 3, error = ?1, attempts = attempts + 1, last_attempt_at = ?2,
+                next_attempt_at = NULL, held_by = NULL, history = \(Attempt.appended("?5"))
+                WHERE seq = ?3 AND id = ?4 AND state < 3
                 """,
                 .text(error.text),
                 .integer(now.milliseconds),
                 .integer(entry.seq),
-                .text(entry.id.text)
+                .text(entry.id.text),
+                .text(attempt(result))
             )
             summary.rejected += db.connection.changes
         }
@@ -108,10 +110,7 @@ extension PushOutcome {
     private mutating func hold(dependantsOf entry: OutboxEntry) throws {
         for dependant in try Dependants(db).of(entry) where dependant.group != entry.group {
             if dependant.state == .pending || dependant.state == .waiting {
-                try hold(
-                    try db.entries(where: "ifnull(grp, seq) = ?", .integer(dependant.group)),
-                    by: entry.id
-                )
+                try hold(try db.group(of: dependant), by: entry.id)
             }
         }
     }
@@ -127,6 +126,12 @@ extension PushOutcome {
             summary.held += 1
             try hold(dependantsOf: entry)
         }
+    }
+
+    /// The result as a line of an operation's history.
+    private func attempt(_ result: OperationResult) -> String {
+        let (code, message) = (result.code ?? result.status.rawValue, result.message ?? "")
+        return Attempt(at: now, code: code, message: message).json.text
     }
 
     // MARK: Not now
@@ -146,17 +151,18 @@ extension PushOutcome {
         // At least as long as the backoff says: a server that says “at once” eight times must not use up all attempts.
         let asked = min(results.compactMap(\.afterMilliseconds).max() ?? 0, Self.longestAskedDelay)
         let delay = max(asked, backoff.delay(failures: attempts, using: &random))
-        for entry in group {
+        for (entry, result) in zip(group, results) {
             try db.connection.run(
                 """
-                UPDATE fieldpost_outbox SET state = 1, attempts = ?, last_attempt_at = ?, next_attempt_at = ?
-                WHERE seq = ? AND id = ? AND state < 2
+                UPDATE fieldpost_outbox SET state = 1, attempts = ?1, last_attempt_at = ?2, next_attempt_at = ?3,
+                history = \(Attempt.appended("?6")) WHERE seq = ?4 AND id = ?5 AND state < 2
                 """,
                 .integer(Int64(attempts)),
                 .integer(now.milliseconds),
                 .integer(now.milliseconds + delay),
                 .integer(entry.seq),
-                .text(entry.id.text)
+                .text(entry.id.text),
+                .text(attempt(result))
             )
             summary.waiting += db.connection.changes
         }

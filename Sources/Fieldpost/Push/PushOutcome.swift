@@ -11,6 +11,8 @@ package struct PushOutcome {
     package internal(set) var summary = Summary()
     /// The operations that have left the outbox by this answer or page.
     private var settled: Set<OperationID> = []
+    /// Decisions about operations that were applied after all.
+    private var overtaken: [(entry: OutboxEntry, values: JSONObject)] = []
 
     /// How many operations went which way.
     package struct Summary: Equatable, Sendable {
@@ -69,8 +71,7 @@ package struct PushOutcome {
                     try outcome.settle(group, results, backoff: backoff, random: &random)
                 }
             }
-            try lease.wireIsClear(db)
-            try outcome.pruneOutcomes()
+            try outcome.finish(lease: lease, random: &random)
             return outcome.summary
         }
     }
@@ -82,7 +83,8 @@ package struct PushOutcome {
         batch: PushBatch,
         code: String,
         message: String,
-        now: Timestamp
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
     ) throws -> Summary {
         try db.applying {
             guard try lease.isCurrent(db) else { throw LeaseLost() }
@@ -93,7 +95,7 @@ package struct PushOutcome {
                 let mates = group.dropFirst().map { OutboxEntry.mate($0, of: result) }
                 try outcome.setAside(group, [result] + mates, isFinal: false)
             }
-            try lease.wireIsClear(db)
+            try outcome.finish(lease: lease, random: &random)
             return outcome.summary
         }
     }
@@ -117,9 +119,57 @@ package struct PushOutcome {
                 let mates = group.dropFirst().map { OutboxEntry.mate($0, of: result) }
                 try outcome.wait(group, [result] + mates, backoff: backoff, random: &random)
             }
-            try lease.wireIsClear(db)
+            try outcome.finish(lease: lease, random: &random)
             return outcome.summary
         }
+    }
+
+    /// Takes in the server's word on operations in doubt: those it did not know are voided, and settled as refused.
+    ///
+    /// - Throws: ``LeaseLost`` when another owner has taken over.
+    package static func voided(
+        _ db: LocalDatabase,
+        lease: Lease,
+        results: [OperationResult],
+        now: Timestamp,
+        backoff: Backoff = Backoff(),
+        random: inout some RandomNumberGenerator
+    ) throws -> Summary {
+        try db.applying {
+            guard try lease.isCurrent(db) else { throw LeaseLost() }
+            let byID = Dictionary(results.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+            var outcome = PushOutcome(db, now: now)
+            var seen: Set<Int64> = []
+            for entry in try InDoubt(db).toVoid(limit: .max) where byID[entry.id] != nil {
+                guard seen.insert(entry.group).inserted else { continue }
+                let group = try db.group(of: entry)
+                let results = group.compactMap { byID[$0.id] }
+                if results.count == group.count {
+                    try outcome.settleVoided(group, results, backoff: backoff, random: &random)
+                }
+            }
+            try outcome.finish(lease: lease, random: &random)
+            return outcome.summary
+        }
+    }
+
+    private mutating func settleVoided(
+        _ group: [OutboxEntry],
+        _ results: [OperationResult],
+        backoff: Backoff,
+        random: inout some RandomNumberGenerator
+    ) throws {
+        for entry in group where entry.state == .failed {
+            // Its reason stays, unless the server has a better one.
+            let isKept = results.contains { $0.id == entry.id && $0.code == "voided" }
+            try db.connection.run(
+                isKept
+                    ? "UPDATE fieldpost_outbox SET error = json_remove(error, '$.unsettled') WHERE seq = ?"
+                    : "UPDATE fieldpost_outbox SET state = 0, error = NULL WHERE seq = ?",
+                .integer(entry.seq)
+            )
+        }
+        try settle(group, results, backoff: backoff, random: &random)
     }
 
     /// Settles operations whose results came with a page rather than with their own answer.
@@ -152,7 +202,7 @@ package struct PushOutcome {
         )
     }
 
-    private mutating func settle(
+    mutating func settle(
         _ group: [OutboxEntry],
         _ results: [OperationResult],
         backoff: Backoff,
@@ -230,37 +280,31 @@ package struct PushOutcome {
 
     /// Moves an entry to the outcomes; `false` when it is not in the outbox any more.
     mutating func leaveOutbox(_ entry: OutboxEntry, _ result: OperationResult) throws -> Bool {
-        let statement = try db.connection.statement(
-            """
-            INSERT OR REPLACE INTO fieldpost_outcomes
-              (seq, id, grp, tbl, row, action, change, base, after, schema, created_at, status, version, result, settled_at)
-            SELECT seq, id, grp, tbl, row, action, change, base, after, schema, created_at, ?, ?, ?, ?
-            FROM fieldpost_outbox WHERE seq = ? AND id = ?
-            """
-        )
         let isPlain = result.status == .applied && result.row == nil
-        try statement.bind([
-            .text(result.status.rawValue), result.version.map(Value.integer) ?? .null,
-            isPlain ? .null : .text(result.json.text), .integer(now.milliseconds), .integer(entry.seq),
-            .text(entry.id.text),
-        ])
-        try statement.run()
-        guard db.connection.changes > 0 else { return false }
+        let isKept = try OutcomeJournal(db).keep(
+            entry,
+            as: result.status.rawValue,
+            version: result.version,
+            result: isPlain ? nil : result.json.text,
+            at: now
+        )
+        guard isKept else { return false }
+        if case .edit(let values)? = try Wishes(db, now: now).all()[entry.seq] {
+            overtaken.append((entry, values))
+        }
         try db.connection.run("DELETE FROM fieldpost_outbox WHERE seq = ?", .integer(entry.seq))
         try db.connection.run("DELETE FROM fieldpost_released WHERE seq = ?", .integer(entry.seq))
         settled.insert(entry.id)
         return true
     }
 
-    private func pruneOutcomes() throws {
-        guard summary.applied > 0 else { return }
-        try db.connection.run(
-            """
-            DELETE FROM fieldpost_outcomes WHERE status = 'applied'
-            AND seq <= (SELECT max(seq) FROM fieldpost_outcomes) - ?
-            """,
-            .integer(Self.keptOutcomes)
-        )
+    /// What follows every answer: decisions that waited for it are carried out, and old outcomes go.
+    mutating func finish(lease: Lease, random: inout some RandomNumberGenerator) throws {
+        let wishes = Wishes(db, now: now)
+        for (entry, values) in overtaken { try wishes.editAgain(entry, values) }
+        try wishes.fulfil(random: &random)
+        if summary.applied > 0 { try OutcomeJournal(db).prune() }
+        try lease.wireIsClear(db)
     }
 
     /// Frees what waited for `id`, and what waited for that.

@@ -37,6 +37,7 @@ package enum PushPlan {
     {
         try db.connection.transaction(.immediate) {
             guard try lease.isCurrent(db) else { throw LeaseLost() }
+            try db.coalesce()
             try wakeWaiting(db, now: now)
             var batch = try Collector(db, limits: limits)
             let statement = try db.connection.statement(
@@ -91,7 +92,7 @@ private struct Collector {
     /// Operations that cannot go in this request, and which of them are set aside; what names one waits as well.
     private var blocked: [OperationID: Bool] = [:]
     /// Groups found to depend on an operation that is set aside.
-    private var held: [(group: Int64, by: OperationID)] = []
+    private var held: [(group: [OutboxEntry], by: OperationID)] = []
 
     init(_ db: LocalDatabase, limits: PushPlan.Limits) throws {
         self.db = db
@@ -106,11 +107,13 @@ private struct Collector {
     /// Marks what was recorded on top of an operation that was set aside before.
     func holdDependants() throws {
         for (group, by) in held {
-            try db.connection.run(
-                "UPDATE fieldpost_outbox SET state = 2, held_by = ? WHERE ifnull(grp, seq) = ? AND state = 0",
-                .text(by.text),
-                .integer(group)
-            )
+            for entry in group {
+                try db.connection.run(
+                    "UPDATE fieldpost_outbox SET state = 2, held_by = ? WHERE seq = ? AND state = 0",
+                    .text(by.text),
+                    .integer(entry.seq)
+                )
+            }
         }
     }
 
@@ -129,8 +132,12 @@ private struct Collector {
         guard !group.isEmpty else { return }
         if !blocked.isEmpty, let blocker = group.lazy.flatMap(\.after).first(where: { blocked[$0] != nil }) {
             let isAside = blocked[blocker] ?? false
-            if isAside { held.append((group[0].group, blocker)) }
+            if isAside { held.append((group, blocker)) }
             for entry in group { blocked[entry.id] = isAside }
+            return
+        }
+        if try group.contains(where: isNewerState) {
+            for entry in group { blocked[entry.id] = false }
             return
         }
         let size = group.reduce(0) { $0 + ($1.change?.utf8.count ?? 0) + 300 }
@@ -139,6 +146,20 @@ private struct Collector {
         taken += group
         bytes += size
         if taken.count >= limits.operations || bytes >= limits.bytes { isFull = true }
+    }
+
+    /// Whether an entry of a `.state` table has to wait for the answer to the one before it on the same row.
+    ///
+    /// Until then it takes in newer edits.
+    private func isNewerState(_ entry: OutboxEntry) throws -> Bool {
+        guard db.stateTables.contains(entry.table), case .after(let id) = entry.base else { return false }
+        return try !db.entries(
+            where: "row = ? AND tbl = ? AND seq < ? AND id = ?",
+            .text(entry.row),
+            .text(entry.table),
+            .integer(entry.seq),
+            .text(id.text)
+        ).isEmpty && !group.contains { $0.id == id }
     }
 
     /// The request's JSON.

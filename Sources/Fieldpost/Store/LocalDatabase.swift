@@ -8,6 +8,14 @@ package final class LocalDatabase {
     package let connection: Connection
     package let schema: Schema
     private let tables: [String: Table]
+    /// The tables of which the outbox keeps one unsent operation a row.
+    let stateTables: Set<String>
+    /// The tables whose unsent operations are coalesced.
+    let coalescingTables: Set<String>
+    /// Places of older operations that the running transaction's were coalesced into.
+    private var touchedPlaces: Set<Int64> = []
+    /// Operations that the running transaction gave new places.
+    var movedOperations: Int64 = 0
     /// SQLite's counter of schema changes when the triggers were last looked at.
     private var checkedSchema: Value?
 
@@ -40,6 +48,8 @@ package final class LocalDatabase {
         self.schema = schema
         self.options = options
         tables = Dictionary(uniqueKeysWithValues: schema.tables.map { ($0.name, $0) })
+        stateTables = Set(schema.tables.filter { $0.outbox == .state }.map(\.name))
+        coalescingTables = stateTables.union(schema.tables.filter(\.coalesce).map(\.name))
         connection = try Connection(path: path, mode: .readWriteCreate, vfs: options.vfs)
         connection.willStep = options.willStep
         try LocalMigration(connection, schema).refuseNewer()
@@ -125,6 +135,7 @@ extension LocalDatabase {
 
     private func beginGroup(at now: Timestamp) throws -> Int64 {
         let first = try nextSequence()
+        (touchedPlaces, movedOperations) = ([], 0)
         try connection.run(
             "UPDATE fieldpost_session SET applying = 0, grp = ?, at = ?, trusted = 1 WHERE id = 1",
             .integer(first),
@@ -134,10 +145,29 @@ extension LocalDatabase {
     }
 
     private func endGroup(_ first: Int64) throws {
-        let count = try nextSequence() - first
+        let count = try nextSequence() - first - movedOperations
         if count > 0 { try checkLimits(first, count) }
+        try coalesce()
         try clearNotes()
         try connection.run("UPDATE fieldpost_session SET grp = NULL, at = NULL, trusted = 0 WHERE id = 1")
+    }
+
+    /// Makes one of what follows another on the same row, where the table allows it.
+    func coalesce() throws {
+        if !coalescingTables.isEmpty { touchedPlaces.formUnion(try Coalescing(self).run()) }
+    }
+
+    /// The operations that the running transaction has made or changed so far, in order.
+    func recordedOperations() throws -> [OperationID] {
+        try coalesce()
+        return try connection.query(
+            """
+            SELECT id FROM fieldpost_outbox WHERE seq >= (SELECT grp FROM fieldpost_session)
+            OR seq IN (SELECT value FROM json_each(?)) ORDER BY seq
+            """,
+            .text(JSON.array(touchedPlaces.map(JSON.integer)).text())
+        )
+        .compactMap { $0[0].text.map { OperationID(stored: $0) } }
     }
 
     private func nextSequence() throws(StoreError) -> Int64 {
@@ -184,5 +214,13 @@ extension LocalDatabase {
             try connection.run("UPDATE fieldpost_session SET applying = 0 WHERE id = 1")
             return result
         }
+    }
+
+    /// Runs `body` in the middle of ``applying(_:)`` as if the app did it: what it writes is captured.
+    func capturing<Result>(at now: Timestamp, _ body: () throws -> Result) throws -> Result {
+        try connection.run("UPDATE fieldpost_session SET applying = 0, at = ?", .integer(now.milliseconds))
+        let result = try body()
+        try connection.run("UPDATE fieldpost_session SET applying = 1, at = NULL")
+        return result
     }
 }

@@ -16,7 +16,8 @@ enum LocalTables {
           applying INTEGER NOT NULL DEFAULT 0, -- 1 while the server's rows are written
           grp INTEGER,                         -- the group: the seq of its first operation
           at INTEGER,                          -- milliseconds since 1970
-          trusted INTEGER NOT NULL DEFAULT 0   -- 1 while all text is known to be valid UTF-8
+          trusted INTEGER NOT NULL DEFAULT 0,  -- 1 while all text is known to be valid UTF-8
+          coalesced_upto INTEGER NOT NULL DEFAULT 0 -- the newest operation looked at by Coalescing
         );
         INSERT INTO fieldpost_session (id) VALUES (1);
 
@@ -34,12 +35,15 @@ enum LocalTables {
           attempts INTEGER DEFAULT 0,
           next_attempt_at INTEGER, last_attempt_at INTEGER,
           held_by TEXT, error TEXT,
-          wire_seq INTEGER                     -- NULL: seq; a repaired operation gets a new one
+          wire_seq INTEGER,                    -- NULL: seq; a repaired operation gets a new one
+          history TEXT,                        -- JSON: what came of each attempt, oldest first
+          wish TEXT                            -- JSON: what a person decided while the answer is outstanding
         );
         CREATE INDEX fieldpost_outbox_row ON fieldpost_outbox (row, tbl);
         CREATE INDEX fieldpost_outbox_pending ON fieldpost_outbox (state) WHERE state = 0;
         CREATE INDEX fieldpost_outbox_waiting ON fieldpost_outbox (next_attempt_at) WHERE state = 1;
         CREATE INDEX fieldpost_outbox_aside ON fieldpost_outbox (state) WHERE state >= 2;
+        CREATE INDEX fieldpost_outbox_wish ON fieldpost_outbox (seq) WHERE wish IS NOT NULL;
 
         -- What the server last said of a row; base only while edits are unsettled.
         CREATE TABLE fieldpost_rows (
@@ -80,7 +84,8 @@ enum LocalTables {
         -- What became of operations, with their bytes.
         CREATE TABLE fieldpost_outcomes (
           seq INTEGER PRIMARY KEY, id TEXT, grp INTEGER, tbl TEXT, row TEXT, action TEXT, change TEXT, base, after TEXT,
-          schema INTEGER, created_at INTEGER, status TEXT, version INTEGER, result TEXT, settled_at INTEGER
+          schema INTEGER, created_at INTEGER, status TEXT, version INTEGER, result TEXT, settled_at INTEGER,
+          history TEXT
         );
 
         -- Values that lost, until someone settles them.

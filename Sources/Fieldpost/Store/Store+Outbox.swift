@@ -51,14 +51,15 @@ extension Store {
     public func outcome(of operation: OperationID) async throws -> Outcome? {
         try await read { transaction in
             let row = try transaction.context.connection.query(
-                "SELECT status, version, settled_at FROM fieldpost_outcomes WHERE id = ? ORDER BY seq DESC LIMIT 1",
+                "SELECT status, version, settled_at, history FROM fieldpost_outcomes WHERE id = ? ORDER BY seq DESC LIMIT 1",
                 .text(operation.text)
             ).first
             return row.map {
                 Outcome(
                     status: $0[0].text ?? "",
                     version: $0[1].integer,
-                    settledAt: Timestamp(milliseconds: $0[2].integer ?? 0)
+                    settledAt: Timestamp(milliseconds: $0[2].integer ?? 0),
+                    history: Attempt.list($0[3].text)
                 )
             }
         }

@@ -168,15 +168,8 @@ extension WriteTransaction {
         try key(row, nil, try database.table(table))
     }
 
-    /// The ids of the operations this transaction has recorded so far, in order.
-    public func operations() throws -> [OperationID] {
-        let group = try context.connection.scalar("SELECT grp FROM fieldpost_session") ?? .null
-        return try context.connection.query(
-            "SELECT id FROM fieldpost_outbox WHERE seq >= ? ORDER BY seq",
-            group
-        )
-        .compactMap { $0[0].text.map { OperationID(stored: $0) } }
-    }
+    /// The ids of the operations this transaction has made or changed so far, in order.
+    public func operations() throws -> [OperationID] { try database.recordedOperations() }
 
     private func change(_ sql: String, _ arguments: [Value]) throws {
         do { try context.connection.run(sql, arguments) } catch { throw FieldpostError(error) ?? error }

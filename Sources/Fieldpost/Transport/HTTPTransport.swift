@@ -53,6 +53,18 @@ public final class HTTPTransport: Transport {
         return try AnswerTable.push(try await loader.load(request), now: context.now)
     }
 
+    /// Asks `POST /v1/operations/status`, voiding what the server does not know.
+    public func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
+        -> [OperationResult]?
+    {
+        var request = request("v1/operations/status", [], context)
+        request.httpMethod = "POST"
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        let ids = JSON.array(operations.map { .string($0.text) })
+        request.httpBody = Data(JSON.object(["ids": ids, "void": true]).bytes())
+        return try AnswerTable.push(try await loader.load(request), now: context.now).results
+    }
+
     /// Asks `GET /v1/pull` for a page.
     public func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
         var query = [("limit", "\(settings.pageLimit)")]

@@ -120,6 +120,21 @@ public final class MockTransport: Transport {
         return PushResponse(results: results, serverTime: context.now)
     }
 
+    /// What became of the operations; those it does not know never shall.
+    public func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
+        -> [OperationResult]?
+    {
+        try await arrive()
+        return state.withLock { state in
+            operations.map { id in
+                var result = OperationResult(id: id, status: .rejected)
+                (result.code, result.message) = ("voided", "it was withdrawn before it arrived")
+                state.results[id] = state.results[id] ?? result
+                return state.results[id] ?? result
+            }
+        }
+    }
+
     /// The rows that changed since `cursor`.
     public func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
         try await arrive()

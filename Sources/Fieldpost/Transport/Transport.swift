@@ -9,11 +9,25 @@ public protocol Transport: Sendable {
     /// Sends operations; returns one result for each.
     func push(_ push: OutgoingPush, _ context: RequestContext) async throws(ExchangeFailure) -> PushResponse
 
+    /// Asks what became of operations, and has the server void those it does not know: should a request with one of them
+    /// arrive later, it is refused.
+    ///
+    /// - Returns: one result for each; `nil` where the server can do no such thing, which is the default.
+    func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
+        -> [OperationResult]?
+
     /// Asks for what changed since `cursor`; `nil` asks from the beginning.
     func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage
 
     /// Whether the server itself answers, rather than a portal or nobody.
     func probe(_ context: RequestContext) async -> Bool
+}
+
+extension Transport {
+    /// A server that voids nothing: what it may have is sent again until it answers.
+    public func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
+        -> [OperationResult]?
+    { nil }
 }
 
 /// Operations on their way: the fixed bytes of our own protocol, and the same as values.

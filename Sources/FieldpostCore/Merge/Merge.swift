@@ -25,7 +25,7 @@ public enum Merge {
         }
     }
 
-    private static func changed(_ row: JSONObject, by change: Change) -> JSONObject {
+    static func changed(_ row: JSONObject, by change: Change) -> JSONObject {
         var row = row
         for member in change.set.members { row[member.name] = member.value }
         for member in change.inc.members {

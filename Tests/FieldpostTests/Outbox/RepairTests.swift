@@ -219,14 +219,6 @@ import Testing
         #expect(try device.db.connection.query("SELECT id FROM notes") == [["c"]])
     }
 
-    @Test func `discard: not while the server may have it`() throws {
-        let id = try createOrder()
-        _ = try device.plan()
-
-        #expect(error { _ = try Repair(device.db).discard(id, now: device.now) }?.code == .wrongState)
-        #expect(try device.outboxCount == 1)
-    }
-
     @Test func `discard: a kill at any statement leaves all or nothing`() throws {
         for statement in 0..<60 {
             let device = try Device()

@@ -367,7 +367,8 @@ import Testing
             batch: batch,
             code: "too_large",
             message: "",
-            now: device.now
+            now: device.now,
+            random: &device.random
         )
 
         var random = device.random

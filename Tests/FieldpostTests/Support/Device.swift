@@ -48,34 +48,29 @@ final class Device {
     /// - Returns: whether it was killed.
     func killed(after statements: Int, _ body: () throws -> Void) throws -> Bool {
         var left = statements
+        // An error may be swallowed on the way out, as by what tidies up behind a transaction.
+        var wasKilled = false
         db.connection.willStep = { _ throws(StoreError) in
-            if left == 0 { throw .killed }
+            if left == 0 {
+                wasKilled = true
+                throw .killed
+            }
             left -= 1
         }
-        do {
-            try body()
-            db.connection.willStep = nil
-            return false
-        } catch let error as StoreError where error.code == .killed {
-            try reopen()
-            return true
-        }
+        do { try body() } catch let error as StoreError where error.code == .killed {}
+        if wasKilled { try reopen() } else { db.connection.willStep = nil }
+        return wasKilled
     }
 
     // MARK: Writing
 
-    /// Runs statements as one transaction of the app; the ids of the operations recorded.
+    /// Runs statements as one transaction of the app; the ids of the operations made or changed.
     @discardableResult
     func write(_ statements: String...) throws -> [OperationID] {
-        let before = try scalar(
-            "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'fieldpost_outbox'"
-        )
-        try db.write(at: now) { for statement in statements { try db.connection.execute(statement) } }
-        return try db.connection.query(
-            "SELECT id FROM fieldpost_outbox WHERE seq > ? ORDER BY seq",
-            before ?? 0
-        )
-        .compactMap { $0[0].text.map { OperationID(stored: $0) } }
+        try db.write(at: now) {
+            for statement in statements { try db.connection.execute(statement) }
+            return try db.recordedOperations()
+        }
     }
 
     // MARK: Syncing
@@ -140,6 +135,12 @@ final class Device {
                     answer = .success(try await server.push(OutgoingPush(body: batch.body), context))
                 } catch { answer = .failure(error) }
                 try run.pushed(answer, batch, elapsed: 1, db, now: now, random: &random)
+            case .void(let operations):
+                let answer: Result<[OperationResult]?, ExchangeFailure>
+                do throws(ExchangeFailure) {
+                    answer = .success(try await server.void(operations, context))
+                } catch { answer = .failure(error) }
+                try run.voided(answer, db, now: now, random: &random)
             case .pull(let cursor):
                 let answer: Result<PullPage, ExchangeFailure>
                 do throws(ExchangeFailure) {

@@ -1,0 +1,169 @@
+internal import FieldpostCore
+internal import FieldpostSQLite
+
+/// What a person decided about an operation while the server may have it.
+///
+/// It is kept with the operation and carried out as soon as the server's word is here: a run asks the server to void what
+/// it does not know, so that a late request can do no harm.
+enum Wish: Equatable {
+    case discard
+    case edit(JSONObject)
+
+    var text: String {
+        switch self {
+        case .discard: #"{"do":"discard"}"#
+        case .edit(let values): JSON.object(["do": "edit", "set": .object(values)]).text()
+        }
+    }
+
+    init?(_ text: String) {
+        guard let object = try? JSON(text: text).object else { return nil }
+        self = object["set"]?.object.map(Wish.edit) ?? .discard
+    }
+}
+
+/// The decisions that wait for an answer.
+struct Wishes {
+    let db: LocalDatabase
+    let now: Timestamp
+
+    init(_ db: LocalDatabase, now: Timestamp) {
+        self.db = db
+        self.now = now
+    }
+
+    /// Keeps a decision until the answer is here; the last one counts.
+    func keep(_ wish: Wish, for entry: OutboxEntry) throws {
+        for mate in try db.group(of: entry) {
+            try db.connection.run(
+                "UPDATE fieldpost_outbox SET wish = ? WHERE seq = ?",
+                mate.seq == entry.seq ? .text(wish.text) : .null,
+                .integer(mate.seq)
+            )
+        }
+    }
+
+    /// The wishes by their operation's place.
+    func all() throws -> [Int64: Wish] {
+        var wishes: [Int64: Wish] = [:]
+        try db.connection.forEach("SELECT seq, wish FROM fieldpost_outbox WHERE wish IS NOT NULL") {
+            wishes[$0.integer(0)] = Wish($0.text(1))
+        }
+        return wishes
+    }
+
+    /// Carries out what no answer can upset any more, inside the engine's transaction.
+    func fulfil(random: inout some RandomNumberGenerator) throws {
+        for entry in try db.entries(where: "wish IS NOT NULL") {
+            // An earlier decision may have taken this one's operation with it.
+            guard let entry = try db.entries(where: "seq = ?", .integer(entry.seq)).first,
+                let wish = entry.wish.flatMap(Wish.init)
+            else { continue }
+            if try db.group(of: entry).contains(where: InDoubt(db).contains) { continue }
+            try db.connection.run(
+                "UPDATE fieldpost_outbox SET wish = NULL WHERE seq = ?",
+                .integer(entry.seq)
+            )
+            switch wish {
+            case .discard: try Repair(db).takeBack(entry, now: now)
+            case .edit(let values): try edit(entry, values, random: &random)
+            }
+        }
+    }
+
+    /// An edit that turns out to break a rule of the app leaves a dead letter that says so.
+    private func edit(_ entry: OutboxEntry, _ values: JSONObject, random: inout some RandomNumberGenerator)
+        throws
+    {
+        let problem: (code: String, message: String)
+        do {
+            try db.connection.savepoint {
+                _ = try Repair(db).rewrite(entry, set: values, now: now, random: &random)
+            }
+            return
+        } catch let error as FieldpostError {
+            problem = ("\(error.code)", error.message)
+        } catch let error as StoreError where error.code == .constraint || error.code == .aborted {
+            problem = ("check", error.detail ?? "the values break a constraint of the app's schema")
+        }
+        let error: JSONObject = [
+            "code": .string(problem.code), "message": .string(problem.message), "fields": [],
+        ]
+        try db.connection.run(
+            "UPDATE fieldpost_outbox SET state = 3, error = ?, next_attempt_at = NULL, held_by = NULL WHERE seq = ?",
+            .text(error.text),
+            .integer(entry.seq)
+        )
+    }
+
+    /// Makes a new edit of one whose operation was applied after all; where the row cannot take it, it is a conflict.
+    func editAgain(_ entry: OutboxEntry, _ values: JSONObject) throws {
+        let isMade = try db.capturing(at: now) { try update(entry, values) }
+        if isMade { return }
+        try db.connection.run(
+            "INSERT INTO fieldpost_conflicts (operation, tbl, row, mine, theirs, at) VALUES (?, ?, ?, ?, NULL, ?)",
+            .text(entry.id.text),
+            .text(entry.table),
+            .text(entry.row),
+            .text(Change(set: values).json.text),
+            .integer(now.milliseconds)
+        )
+    }
+
+    private func update(_ entry: OutboxEntry, _ values: JSONObject) throws -> Bool {
+        guard let table = db.schema.table(entry.table) else { return false }
+        let columns = table.columns.filter { values[$0.name] != nil && $0.name != table.key }
+        let list = columns.map { "\(quoted($0.name)) = ?" }.joined(separator: ", ")
+        do {
+            let new = try columns.map { try $0.value(from: values[$0.name] ?? .null) }
+            try db.connection.savepoint {
+                try db.connection.run(
+                    "UPDATE \(quoted(table.name)) SET \(list) WHERE \(quoted(table.key)) = ?",
+                    new + [.text(entry.row)]
+                )
+            }
+            return db.connection.changes > 0
+        } catch is ColumnTypeError {
+            return false
+        } catch let error as StoreError where error.code == .constraint || error.code == .aborted {
+            return false
+        }
+    }
+}
+
+/// Which operations may have been applied without our knowing: sent, and no answer that settles them.
+struct InDoubt {
+    let db: LocalDatabase
+    private let sentUpTo: Int64
+
+    init(_ db: LocalDatabase) throws {
+        self.db = db
+        sentUpTo = try db.connection.scalar("SELECT sent_upto FROM fieldpost_lease")?.integer ?? 0
+    }
+
+    func contains(_ entry: OutboxEntry) throws -> Bool {
+        if entry.seq > sentUpTo || entry.isRefused { return false }
+        // What was sent after an operation that is settled as refused names it, and can never be applied.
+        guard entry.state == .held, let holder = entry.heldBy else { return true }
+        guard
+            let first = try db.entries(where: "id = ? AND seq < ?", .text(holder.text), .integer(entry.seq))
+                .first
+        else { return false }
+        return try contains(first)
+    }
+
+    /// What the server has to be asked about: operations that someone has decided about, and dead letters that it never
+    /// settled.
+    func toVoid(limit: Int) throws -> [OutboxEntry] {
+        let deadLetters = #"state >= 2 AND state = 3 AND instr(error, '"unsettled":true')"#
+        let asked = try db.entries(where: "wish IS NOT NULL") + db.entries(where: deadLetters)
+        var found: [OutboxEntry] = []
+        var seen: Set<Int64> = []
+        for entry in asked where seen.insert(entry.group).inserted {
+            let group = try db.group(of: entry).filter { try contains($0) }
+            if !found.isEmpty, found.count + group.count > limit { break }
+            found += group
+        }
+        return found
+    }
+}
