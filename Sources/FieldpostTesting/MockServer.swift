@@ -107,10 +107,11 @@ public final class MockServer: Transport, @unchecked Sendable {
         _ context: RequestContext,
         _ body: (MockServer, Credential, Device?) throws -> [UInt8]
     ) throws(ExchangeFailure) -> HTTPAnswer {
-        let headers = ["Fieldpost-Protocol": "\(WireLimits.protocolVersion)"]
+        var headers = ["Fieldpost-Protocol": "\(WireLimits.protocolVersion)"]
         guard let credential = Self.credential(context.token) else {
             return HTTPAnswer(status: 401, headers: headers)
         }
+        headers["Fieldpost-Account"] = credential.accountID
         let device = Device(id: context.device, schema: context.schema)
         lock.lock()
         defer { lock.unlock() }

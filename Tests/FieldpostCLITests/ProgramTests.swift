@@ -213,6 +213,31 @@ import Testing
         #expect(refused.output.isEmpty)
     }
 
+    @Test func `another account's token is a matter for a person, and sends nothing`() throws {
+        let shop = try Shop()
+        let foreign = try BuiltProgram.run(
+            "token",
+            "create",
+            "--store",
+            shop.folder.file("s.db"),
+            "--scope",
+            "B1",
+            "--account",
+            "budi"
+        ).output.dropLast()
+        let device = try shop.device("a.db")
+        _ = try device.reply(to: Samples.order(1))
+        #expect(try device.reply(to: #"{"do":"sync"}"#)["pushed"] == 1)
+        _ = try device.reply(to: Samples.order(2))
+        #expect(try device.end() == 0)
+
+        let refused = try shop.sync("a.db", token: String(foreign))
+
+        #expect(refused.exit == 4)
+        #expect(refused.output.contains("another account"))
+        #expect(try shop.sync("a.db").exit == 0)
+    }
+
     @Test func `a live device says when its status changes`() throws {
         let shop = try Shop()
         let device = try BuiltProgram(

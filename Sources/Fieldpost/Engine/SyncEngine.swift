@@ -13,7 +13,7 @@ public actor SyncEngine {
 
     private let store: Store
     private let transport: any Transport
-    private let token: TokenSource
+    private let tokens: TokenKeeper
     private let owner: String
     private var settings: SyncRun.Settings
     private var batchLimit: Int?
@@ -42,7 +42,7 @@ public actor SyncEngine {
     public init(store: Store, transport: any Transport, token: @escaping TokenSource) {
         self.store = store
         self.transport = transport
-        self.token = token
+        tokens = TokenKeeper(token)
         settings = SyncRun.Settings()
         owner = store.environment.ownerName()
     }
@@ -176,6 +176,10 @@ public actor SyncEngine {
             db,
             now,
             _ -> (run: SyncRun?, otherwise: SyncRun.End) in
+            if try FileAccount(db).isSignedOut() {
+                try Schedule(db).note(.signedOut)
+                return (nil, .signedOut)
+            }
             if ignoringBackoff {
                 try Schedule(db).reset()
             } else if try Schedule(db).due(now: now) > now.milliseconds {
@@ -186,6 +190,7 @@ public actor SyncEngine {
         }
         guard var run = started.run else { return SyncReport(end: started.otherwise) }
         var fresh: String?
+        var used: String?
         while true {
             let step = try await advance(run)
             run = step.run
@@ -194,13 +199,17 @@ public actor SyncEngine {
                 self.batchLimit = run.workingBatch
                 return SyncReport(run: run)
             case .refreshToken:
-                fresh = try? await token(true)
+                fresh = await tokens.replacement(for: used)
                 let worked = fresh != nil
                 run = try await report(run) { run, db, now, _ in try run.refreshed(worked, db, now: now) }
             case .push(let batch):
-                run = try await push(batch, run, await context(step.device, token: fresh))
+                let context = await context(step, token: fresh)
+                used = context.token
+                run = try await push(batch, run, context)
             case .pull(let cursor):
-                run = try await pull(cursor, run, await context(step.device, token: fresh))
+                let context = await context(step, token: fresh)
+                used = context.token
+                run = try await pull(cursor, run, context)
             }
         }
     }
@@ -236,15 +245,16 @@ public actor SyncEngine {
         }
     }
 
-    private func context(_ device: String, token fresh: String?) async -> RequestContext {
+    private func context(_ step: Step, token fresh: String?) async -> RequestContext {
         var known = fresh
-        if known == nil { known = try? await token(false) }
+        if known == nil { known = await tokens.current() }
         return RequestContext(
             token: known,
-            device: device,
+            device: step.device,
             schema: store.schema.version,
             now: store.environment.now(),
-            nonce: store.environment.randomBits()
+            nonce: store.environment.randomBits(),
+            account: step.account
         )
     }
 
@@ -252,6 +262,7 @@ public actor SyncEngine {
         var run: SyncRun
         var need: SyncRun.Need
         var device: String
+        var account: String?
     }
 
     private func advance(_ run: SyncRun) async throws -> Step {
@@ -260,7 +271,8 @@ public actor SyncEngine {
             var run = run
             if isStopped, run.end == nil { try run.stopped(db, now: now) }
             let need = try run.next(db, now: now)
-            return Step(run: run, need: need, device: try db.deviceID())
+            let account = try FileAccount(db).boundTo()
+            return Step(run: run, need: need, device: try db.deviceID(), account: account)
         }
     }
 

@@ -28,6 +28,10 @@ package struct SyncRun: Sendable {
         case busy(String)
         /// A person has to sign in.
         case needsSignIn
+        /// The token is another account's than the file.
+        case otherAccount
+        /// The file's account has signed out.
+        case signedOut
         /// The credential may not do this.
         case forbidden(String)
         /// The address is wrong.
@@ -125,6 +129,9 @@ package struct SyncRun: Sendable {
         do {
             switch answer {
             case .success(let response):
+                guard try FileAccount(db).admits(response.account) else {
+                    return try fail(.otherAccount, db, now: now, random: &random)
+                }
                 let summary = try PushOutcome.apply(
                     db,
                     lease: lease,
@@ -230,6 +237,9 @@ package struct SyncRun: Sendable {
         case .failure(let failure):
             try fail(failure, db, now: now, random: &random)
         case .success(let page):
+            guard try FileAccount(db).admits(page.account) else {
+                return try fail(.otherAccount, db, now: now, random: &random)
+            }
             // A page that leads nowhere would be asked for for ever.
             if page.more, page.cursor == cursor {
                 try fail(
@@ -276,6 +286,7 @@ package struct SyncRun: Sendable {
             wantsToken = true
             return
         case .unauthenticated: _ = try finish(.needsSignIn, db, now: now)
+        case .otherAccount: _ = try finish(.otherAccount, db, now: now)
         case .forbidden(let reason): _ = try finish(.forbidden(reason), db, now: now)
         case .misconfigured(let reason): _ = try finish(.misconfigured(reason), db, now: now)
         case .needsUpgrade: _ = try finish(.needsUpgrade, db, now: now)

@@ -111,23 +111,6 @@ extension Store {
         try await writer.perform { db, now, _ in try Repair(db).undo(operation, now: now) }
     }
 
-    /// Binds the file to an account at its first sign-in.
-    ///
-    /// - Throws: ``FieldpostError/Code/wrongState`` when it belongs to another: that account opens another file.
-    public func signIn(account: String) async throws {
-        try await writer.perform { db, _, _ in
-            switch try db.meta("account") {
-            case .text(account)?: return
-            case .some:
-                throw FieldpostError(
-                    .wrongState,
-                    "The file belongs to another account; open another file for this one."
-                )
-            case nil: try db.setMeta("account", .text(account))
-            }
-        }
-    }
-
     /// The identity of this installation, as the server knows it.
     public func deviceID() async throws -> String {
         try await writer.perform { db, _, _ in try db.deviceID() }

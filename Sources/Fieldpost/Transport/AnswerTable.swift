@@ -30,6 +30,7 @@ public enum AnswerTable {
         do {
             var response = try PushResponse(bytes: answer.body)
             response.calmSeconds = calm(answer)
+            response.account = answer.headers["fieldpost-account"]
             return response
         } catch {
             throw .unreachable("the answer to the push is malformed: \(error)")
@@ -42,6 +43,7 @@ public enum AnswerTable {
         do {
             var page = try PullPage(bytes: answer.body)
             page.calmSeconds = calm(answer)
+            page.account = answer.headers["fieldpost-account"]
             return page
         } catch {
             throw .unreachable("the page is malformed: \(error)")
@@ -84,7 +86,10 @@ public enum AnswerTable {
         let code = problem?.code ?? ""
         switch answer.status {
         case 401: return .unauthenticated
-        case 403: return code == "token-expired" ? .unauthenticated : .forbidden(problem?.detail ?? "")
+        case 403 where code == "token-expired": return .unauthenticated
+        case 403 where code == "other-account": return .otherAccount
+        case 403:
+            return .forbidden(problem?.detail ?? "the server refuses this credential and gives no reason")
         case 409 where code == "device-reset": return .deviceReset
         case 409 where code == "server-behind": return .serverBehind
         case 409: return .inProgress

@@ -67,7 +67,7 @@ public final class HTTPTransport: Transport {
     public func probe(_ context: RequestContext) async -> Bool {
         let nonce = String(context.nonce, radix: 16)
         var anonymous = context
-        anonymous.token = nil
+        (anonymous.token, anonymous.account) = (nil, nil)
         let request = request("v1/probe", [("nonce", nonce)], anonymous)
         guard let answer = try? await loader.load(request) else { return false }
         return AnswerTable.probe(answer, nonce: nonce)
@@ -92,6 +92,9 @@ public final class HTTPTransport: Transport {
         request.setValue("\(context.schema)", forHTTPHeaderField: "Fieldpost-Schema")
         request.setValue("\(WireLimits.protocolVersion)", forHTTPHeaderField: "Fieldpost-Protocol")
         request.setValue("application/json", forHTTPHeaderField: "Accept")
+        if let account = context.account {
+            request.setValue(account, forHTTPHeaderField: "Fieldpost-Account")
+        }
         return request
     }
 }

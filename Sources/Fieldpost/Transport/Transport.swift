@@ -40,13 +40,23 @@ public struct RequestContext: Sendable {
     public var now: Timestamp
     /// Random bits for a probe's nonce.
     public var nonce: UInt64
+    /// The server's name for the account that the file belongs to, once it is known; a token of another is refused.
+    public var account: String?
 
     /// A context of the given parts.
-    public init(token: String?, device: String, schema: Int, now: Timestamp, nonce: UInt64 = 0) {
+    public init(
+        token: String?,
+        device: String,
+        schema: Int,
+        now: Timestamp,
+        nonce: UInt64 = 0,
+        account: String? = nil
+    ) {
         self.token = token
         self.device = device
         self.schema = schema
         self.now = now
         self.nonce = nonce
+        self.account = account
     }
 }
