@@ -47,23 +47,6 @@ extension Store {
         }
     }
 
-    /// What became of an operation; `nil` while it is unsettled, or was settled too long ago to be kept.
-    public func outcome(of operation: OperationID) async throws -> Outcome? {
-        try await read { transaction in
-            let row = try transaction.context.connection.query(
-                "SELECT status, version, settled_at FROM fieldpost_outcomes WHERE id = ? ORDER BY seq DESC LIMIT 1",
-                .text(operation.text)
-            ).first
-            return row.map {
-                Outcome(
-                    status: $0[0].text ?? "",
-                    version: $0[1].integer,
-                    settledAt: Timestamp(milliseconds: $0[2].integer ?? 0)
-                )
-            }
-        }
-    }
-
     /// Sends a failed operation again, with its group.
     ///
     /// - Returns: the ids of the group's operations from now on.

@@ -19,6 +19,8 @@ public final class Store: Sendable {
         public var readers = 4
         /// Operations that the outbox holds at most; a write beyond it fails.
         public var outboxLimit = 2_000_000
+        /// Bytes of changes that the outbox holds at most; a write beyond it fails.
+        public var outboxByteLimit: Int64 = 1 << 30
         /// Clock, waiting and chance.
         public var environment = Environment.live
 
