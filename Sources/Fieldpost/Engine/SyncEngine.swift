@@ -163,9 +163,29 @@ public actor SyncEngine {
 
     private func runOnce(ignoringBackoff: Bool) async -> SyncReport {
         do {
-            return try await performRun(ignoringBackoff: ignoringBackoff)
+            let report = try await performRun(ignoringBackoff: ignoringBackoff)
+            store.noteFailure(nil)
+            return report
         } catch {
-            return SyncReport(failure: error)
+            let report = SyncReport(failure: error)
+            await note(report)
+            return report
+        }
+    }
+
+    /// Keeps in the file that it failed and that nothing is on the wire; beside it, when not even that can be written.
+    private func note(_ report: SyncReport) async {
+        let (owner, end) = (owner, report.end)
+        let isLocked = report.storeFailure == .busy
+        do {
+            // Who waited for a lock in vain need not wait once more.
+            if isLocked { return store.noteFailure(report.reason) }
+            try await store.writer.perform { db, _, _ in
+                try Lease.release(db, owner: owner)
+                try Schedule(db).note(end)
+            }
+        } catch {
+            store.noteFailure(report.reason)
         }
     }
 

@@ -4,7 +4,8 @@ internal import FieldpostSQLite
 extension Store {
     /// Where the user's data stands now.
     public func status() async throws -> SyncStatus {
-        try await read { try StatusReader($0.context).status() }
+        let failure = engineFailure.withLock { $0 }
+        return try await read { try StatusReader($0.context).status(failure: failure) }
     }
 
     /// Where one row stands now.

@@ -37,6 +37,8 @@ public final class Store: Sendable {
     private let readers: ReaderPool
     let records: RecordRegistry
     let hub: WatchHub
+    /// Why the engine could not use the file, while it could not even write that down there.
+    let engineFailure = Locked<String?>(nil)
     private let isClosed = Locked(false)
 
     private init(
