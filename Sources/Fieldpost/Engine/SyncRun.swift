@@ -129,6 +129,7 @@ package struct SyncRun: Sendable {
         do {
             switch answer {
             case .success(let response):
+                guard try lease.isCurrent(db) else { throw LeaseLost() }
                 guard try FileAccount(db).admits(response.account) else {
                     return try fail(.otherAccount, db, now: now, random: &random)
                 }
@@ -237,6 +238,10 @@ package struct SyncRun: Sendable {
         case .failure(let failure):
             try fail(failure, db, now: now, random: &random)
         case .success(let page):
+            guard try lease.isCurrent(db) else {
+                _ = try finish(.leaseHeld, db, now: now)
+                return
+            }
             guard try FileAccount(db).admits(page.account) else {
                 return try fail(.otherAccount, db, now: now, random: &random)
             }

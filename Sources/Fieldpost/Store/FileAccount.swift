@@ -49,17 +49,27 @@ struct FileAccount {
         now: Timestamp,
         random: inout some RandomNumberGenerator
     ) throws {
-        let unsent = try db.connection.scalar("SELECT count(*) FROM fieldpost_outbox")?.integer ?? 0
-        if policy == .refuse, unsent > 0 {
-            let changes = unsent == 1 ? "1 change is" : "\(unsent) changes are"
-            throw FieldpostError(
-                .unsentWork,
-                "\(changes) not on the server yet; sync first, or sign out with keep or discard.",
-                names: ["\(unsent)"]
-            )
-        }
         if policy == .discard { return try empty(UUIDText.version7(at: now, using: &random)) }
-        try db.setMeta(Self.signedOut, .integer(1))
+        try db.connection.transaction(.immediate) {
+            let unsent = try db.connection.scalar("SELECT count(*) FROM fieldpost_outbox")?.integer ?? 0
+            if policy == .refuse, unsent > 0 {
+                let changes = unsent == 1 ? "1 change is" : "\(unsent) changes are"
+                throw FieldpostError(
+                    .unsentWork,
+                    "\(changes) not on the server yet; sync first, or sign out with keep or discard.",
+                    names: ["\(unsent)"]
+                )
+            }
+            try db.setMeta(Self.signedOut, .integer(1))
+            try endRuns()
+        }
+    }
+
+    /// Whoever is still sending finds another fence, and its answer changes nothing here.
+    private func endRuns() throws {
+        try db.connection.run(
+            "UPDATE fieldpost_lease SET owner = NULL, fence = fence + 1, expires_at = 0, on_wire = '[]'"
+        )
     }
 
     /// Takes everything of the account out of the file, and its bytes too.
@@ -81,11 +91,11 @@ struct FileAccount {
             let keys = ["cursor", "refetch", Self.name, Self.atServer, Self.signedOut]
             for key in keys { try db.setMeta(key, .null) }
             try db.setMeta("device", .text(device))
-            // Whoever is still sending finds another fence, and its answer settles nothing.
+            try endRuns()
             try db.connection.run(
                 """
-                UPDATE fieldpost_lease SET owner = NULL, fence = fence + 1, expires_at = 0, on_wire = '[]', failures = 0,
-                  next_run_at = 0, run_delay = 0, last_sync_at = NULL, last_error = NULL
+                UPDATE fieldpost_lease SET failures = 0, next_run_at = 0, run_delay = 0, last_sync_at = NULL,
+                  last_error = NULL
                 """
             )
         }
