@@ -189,10 +189,11 @@ public actor SyncEngine {
         }
     }
 
-    private func performRun(ignoringBackoff: Bool) async throws -> SyncReport {
+    /// A run that holds the right to send, or why there is none now.
+    private func begin(ignoringBackoff: Bool) async throws -> (run: SyncRun?, otherwise: SyncRun.End) {
         let (owner, settings, batchLimit) = (owner, settings, batchLimit)
         let isAlive = store.environment.isOwnerAlive
-        let started = try await store.writer.perform {
+        return try await store.writer.perform {
             db,
             now,
             _ -> (run: SyncRun?, otherwise: SyncRun.End) in
@@ -208,6 +209,10 @@ public actor SyncEngine {
             let lease = try Lease.acquire(db, owner: owner, now: now, isAlive: isAlive)
             return (lease.map { SyncRun(lease: $0, settings: settings, batchLimit: batchLimit) }, .leaseHeld)
         }
+    }
+
+    private func performRun(ignoringBackoff: Bool) async throws -> SyncReport {
+        let started = try await begin(ignoringBackoff: ignoringBackoff)
         guard var run = started.run else { return SyncReport(end: started.otherwise) }
         var fresh: String?
         var used: String?

@@ -129,10 +129,7 @@ package struct SyncRun: Sendable {
         do {
             switch answer {
             case .success(let response):
-                guard try lease.isCurrent(db) else { throw LeaseLost() }
-                guard try FileAccount(db).admits(response.account) else {
-                    return try fail(.otherAccount, db, now: now, random: &random)
-                }
+                guard try accepts(response.account, db, now: now) else { return }
                 let summary = try PushOutcome.apply(
                     db,
                     lease: lease,
@@ -238,13 +235,7 @@ package struct SyncRun: Sendable {
         case .failure(let failure):
             try fail(failure, db, now: now, random: &random)
         case .success(let page):
-            guard try lease.isCurrent(db) else {
-                _ = try finish(.leaseHeld, db, now: now)
-                return
-            }
-            guard try FileAccount(db).admits(page.account) else {
-                return try fail(.otherAccount, db, now: now, random: &random)
-            }
+            guard try accepts(page.account, db, now: now) else { return }
             // A page that leads nowhere would be asked for for ever.
             if page.more, page.cursor == cursor {
                 try fail(
@@ -265,6 +256,16 @@ package struct SyncRun: Sendable {
                 phase = .pushingReleased
             }
         }
+    }
+
+    /// Whether an answer that was given to `account` may still be taken in; if not, the run is over.
+    private mutating func accepts(_ account: String?, _ db: LocalDatabase, now: Timestamp) throws -> Bool {
+        if try !lease.isCurrent(db) {
+            _ = try finish(.leaseHeld, db, now: now)
+        } else if try !FileAccount(db).admits(account) {
+            _ = try finish(.otherAccount, db, now: now)
+        }
+        return end == nil
     }
 
     /// Takes in whether a fresh token was got.
