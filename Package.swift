@@ -81,7 +81,10 @@ let package = Package(
             name: "FieldpostSimulationTests",
             dependencies: ["FieldpostSimulation", "FieldpostTesting"]
         ),
-        .testTarget(name: "FieldpostCLITests", dependencies: ["FieldpostCLI", "FieldpostTesting"]),
+        .testTarget(
+            name: "FieldpostCLITests",
+            dependencies: ["FieldpostCLI", "FieldpostSQLite", "FieldpostTesting"]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -257,7 +257,7 @@ final class World {
     }
 
     private func answer(toVoid operations: [OperationID], from device: SimulatedDevice) throws -> Result<
-        [OperationResult]?, ExchangeFailure
+        PushResponse?, ExchangeFailure
     > {
         guard device.isOnline, !random.chance(8) else { return .failure(.unreachable("offline")) }
         let id = try device.database.deviceID()
@@ -269,7 +269,7 @@ final class World {
         }
         if random.chance(12) { return .failure(.unreachable("answer lost")) }
         note("void", "\(device.name) asked about \(operations.count) operations in doubt")
-        do throws(ExchangeFailure) { return .success(try AnswerTable.push(answer, now: now).results) } catch {
+        do throws(ExchangeFailure) { return .success(try AnswerTable.push(answer, now: now)) } catch {
             return .failure(error)
         }
     }
@@ -332,8 +332,8 @@ final class World {
                 guard let answer = try server.void(operations, from: id, killedAfter: nil, now: now) else {
                     continue
                 }
-                let results = try AnswerTable.push(answer, now: now).results
-                try run.voided(.success(results), device.database, now: now, random: &random)
+                let response = try AnswerTable.push(answer, now: now)
+                try run.voided(.success(response), device.database, now: now, random: &random)
             case .pull(let cursor):
                 guard let answer = try server.pull(cursor, limit: 50, from: id, now: now) else { continue }
                 let result = Result { () throws(ExchangeFailure) in try AnswerTable.pull(answer, now: now) }

@@ -85,7 +85,7 @@ public final class MockServer: Transport, @unchecked Sendable {
 
     /// What became of the operations; those it does not know never shall.
     public func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
-        -> [OperationResult]?
+        -> PushResponse?
     {
         try AnswerTable.push(
             try answer(context) { server, credential, device in
@@ -100,7 +100,7 @@ public final class MockServer: Transport, @unchecked Sendable {
                 }.bytes()
             },
             now: context.now
-        ).results
+        )
     }
 
     /// One page of the feed.
@@ -127,10 +127,11 @@ public final class MockServer: Transport, @unchecked Sendable {
         _ context: RequestContext,
         _ body: (MockServer, Credential, Device?) throws -> [UInt8]
     ) throws(ExchangeFailure) -> HTTPAnswer {
-        let headers = ["Fieldpost-Protocol": "\(WireLimits.protocolVersion)"]
+        var headers = ["Fieldpost-Protocol": "\(WireLimits.protocolVersion)"]
         guard let credential = Self.credential(context.token) else {
             return HTTPAnswer(status: 401, headers: headers)
         }
+        headers["Fieldpost-Account"] = credential.accountID
         let device = Device(id: context.device, schema: context.schema)
         lock.lock()
         defer { lock.unlock() }

@@ -6,7 +6,7 @@ package final class RawServer: @unchecked Sendable {
     private let lock = NSLock()
     private let listener: Socket
     package let port: UInt16
-    private var replies: [Reply]
+    private let answer: @Sendable (String) -> Reply
     private var seen: [String] = []
     private var accepted = 0
     private var sockets: Set<Socket> = []
@@ -42,8 +42,16 @@ package final class RawServer: @unchecked Sendable {
     }
 
     /// A server that gives one reply after another; a request beyond them is held.
-    package init(_ replies: [Reply]) throws {
-        self.replies = replies
+    package convenience init(_ replies: [Reply]) throws {
+        let left = Guarded(replies)
+        try self.init(answering: { _ in
+            left.withLock { $0.isEmpty ? Reply([], then: .hold) : $0.removeFirst() }
+        })
+    }
+
+    /// A server that answers each request, head and body as text, as it deserves.
+    package init(answering answer: @escaping @Sendable (String) -> Reply) throws {
+        self.answer = answer
         (listener, port) = try Socket.listening()
         Thread.detachNewThread { [self] in acceptConnections() }
     }
@@ -111,9 +119,10 @@ package final class RawServer: @unchecked Sendable {
     private func serve(_ socket: Socket) {
         var reader = HTTPMessageReader(socket)
         while let request = reader.next() {
-            let reply = lock.withLock { replies.isEmpty ? Reply([], then: .hold) : replies.removeFirst() }
+            let text = String(decoding: request.bytes, as: UTF8.self)
+            let reply = answer(text)
             socket.send(reply.bytes)
-            change { $0.seen.append(String(decoding: request.bytes, as: UTF8.self)) }
+            change { $0.seen.append(text) }
             switch reply.end {
             case .keep: continue
             case .close: return

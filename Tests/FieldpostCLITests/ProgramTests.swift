@@ -1,4 +1,6 @@
 import FieldpostCore
+import FieldpostSQLite
+import FieldpostTesting
 import Testing
 
 @testable import FieldpostCLI
@@ -211,6 +213,67 @@ import Testing
         #expect(taken.exit == 69)
         #expect(refused.exit == 65)
         #expect(refused.output.isEmpty)
+    }
+
+    @Test func `a file that another program locks while it is synced is status 75, and nothing is lost`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.db")
+        let device = try BuiltProgram("device", "--schema", folder.schema, "--db", path)
+        _ = try device.reply(to: Samples.order(1))
+        #expect(try device.end() == 0)
+        // Safe because: the server's thread uses it before the program has its answer, the test after the program's end.
+        nonisolated(unsafe) let lock = try Connection(path: path, mode: .readWrite)
+        let server = try RawServer(answering: { _ in
+            try? lock.run("BEGIN IMMEDIATE")
+            return .init("503 Busy")
+        })
+
+        let sync = try BuiltProgram.run(
+            "sync",
+            "--schema",
+            folder.schema,
+            "--db",
+            path,
+            "--server",
+            "http://127.0.0.1:\(server.port)",
+            "--token",
+            "t"
+        )
+
+        #expect(sync.exit == 75)
+        #expect(sync.output.contains("the local store failed"))
+        lock.close()
+        let status = try BuiltProgram.run("status", "--db", path, "--json")
+        #expect(status.exit == 3)
+        #expect(status.output.contains("\"pending\":1"))
+        await server.stop()
+    }
+
+    @Test func `another account's token is a matter for a person, and sends nothing`() throws {
+        let shop = try Shop()
+        let foreign = try BuiltProgram.run(
+            "token",
+            "create",
+            "--store",
+            shop.folder.file("s.db"),
+            "--scope",
+            "B1",
+            "--account",
+            "budi"
+        ).output.dropLast()
+        let device = try shop.device("a.db")
+        _ = try device.reply(to: Samples.order(1))
+        #expect(try device.reply(to: #"{"do":"sync"}"#)["pushed"] == 1)
+        _ = try device.reply(to: Samples.order(2))
+        #expect(try device.end() == 0)
+
+        let refused = try shop.sync("a.db", token: String(foreign))
+
+        #expect(refused.exit == 4)
+        #expect(refused.output.contains("another account"))
+        #expect(try shop.sync("a.db").exit == 0)
     }
 
     @Test func `a live device says when its status changes`() throws {

@@ -83,6 +83,8 @@ extension SyncRun.End {
             case .offline(let reason): ("offline", reason)
             case .busy(let reason): ("busy", reason)
             case .needsSignIn: ("needsSignIn", "the token is missing, unknown or expired")
+            case .otherAccount: ("needsSignIn", "the token belongs to another account than this file")
+            case .signedOut: ("needsSignIn", "the account has signed out of this file")
             case .forbidden(let reason): ("forbidden", reason)
             case .misconfigured(let reason): ("misconfigured", reason)
             case .needsUpgrade: ("needsUpgrade", "the server speaks a newer protocol; update the app")

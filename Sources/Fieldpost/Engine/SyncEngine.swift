@@ -13,7 +13,7 @@ public actor SyncEngine {
 
     private let store: Store
     private let transport: any Transport
-    private let token: TokenSource
+    private let tokens: TokenKeeper
     private let owner: String
     private var settings: SyncRun.Settings
     private var batchLimit: Int?
@@ -42,7 +42,7 @@ public actor SyncEngine {
     public init(store: Store, transport: any Transport, token: @escaping TokenSource) {
         self.store = store
         self.transport = transport
-        self.token = token
+        tokens = TokenKeeper(token)
         settings = SyncRun.Settings()
         owner = store.environment.ownerName()
     }
@@ -163,19 +163,44 @@ public actor SyncEngine {
 
     private func runOnce(ignoringBackoff: Bool) async -> SyncReport {
         do {
-            return try await performRun(ignoringBackoff: ignoringBackoff)
+            let report = try await performRun(ignoringBackoff: ignoringBackoff)
+            store.noteFailure(nil)
+            return report
         } catch {
-            return SyncReport(failure: error)
+            let report = SyncReport(failure: error)
+            await note(report)
+            return report
         }
     }
 
-    private func performRun(ignoringBackoff: Bool) async throws -> SyncReport {
+    /// Keeps in the file that it failed and that nothing is on the wire; beside it, when not even that can be written.
+    private func note(_ report: SyncReport) async {
+        let (owner, end) = (owner, report.end)
+        let isLocked = report.storeFailure == .busy
+        do {
+            // Who waited for a lock in vain need not wait once more.
+            if isLocked { return store.noteFailure(report.reason) }
+            try await store.writer.perform { db, _, _ in
+                try Lease.release(db, owner: owner)
+                try Schedule(db).note(end)
+            }
+        } catch {
+            store.noteFailure(report.reason)
+        }
+    }
+
+    /// A run that holds the right to send, or why there is none now.
+    private func begin(ignoringBackoff: Bool) async throws -> (run: SyncRun?, otherwise: SyncRun.End) {
         let (owner, settings, batchLimit) = (owner, settings, batchLimit)
         let isAlive = store.environment.isOwnerAlive
-        let started = try await store.writer.perform {
+        return try await store.writer.perform {
             db,
             now,
             _ -> (run: SyncRun?, otherwise: SyncRun.End) in
+            if try FileAccount(db).isSignedOut() {
+                try Schedule(db).note(.signedOut)
+                return (nil, .signedOut)
+            }
             if ignoringBackoff {
                 try Schedule(db).reset()
             } else if try Schedule(db).due(now: now) > now.milliseconds {
@@ -184,8 +209,13 @@ public actor SyncEngine {
             let lease = try Lease.acquire(db, owner: owner, now: now, isAlive: isAlive)
             return (lease.map { SyncRun(lease: $0, settings: settings, batchLimit: batchLimit) }, .leaseHeld)
         }
+    }
+
+    private func performRun(ignoringBackoff: Bool) async throws -> SyncReport {
+        let started = try await begin(ignoringBackoff: ignoringBackoff)
         guard var run = started.run else { return SyncReport(end: started.otherwise) }
         var fresh: String?
+        var used: String?
         while true {
             let step = try await advance(run)
             run = step.run
@@ -194,15 +224,21 @@ public actor SyncEngine {
                 self.batchLimit = run.workingBatch
                 return SyncReport(run: run)
             case .refreshToken:
-                fresh = try? await token(true)
+                fresh = await tokens.replacement(for: used)
                 let worked = fresh != nil
                 run = try await report(run) { run, db, now, _ in try run.refreshed(worked, db, now: now) }
             case .push(let batch):
-                run = try await push(batch, run, await context(step.device, token: fresh))
+                let context = await context(step, token: fresh)
+                used = context.token
+                run = try await push(batch, run, context)
             case .void(let operations):
-                run = try await void(operations, run, await context(step.device, token: fresh))
+                let context = await context(step, token: fresh)
+                used = context.token
+                run = try await void(operations, run, context)
             case .pull(let cursor):
-                run = try await pull(cursor, run, await context(step.device, token: fresh))
+                let context = await context(step, token: fresh)
+                used = context.token
+                run = try await pull(cursor, run, context)
             }
         }
     }
@@ -229,7 +265,7 @@ public actor SyncEngine {
     private func void(_ operations: [OperationID], _ run: SyncRun, _ context: RequestContext) async throws
         -> SyncRun
     {
-        let answer: Result<[OperationResult]?, ExchangeFailure>
+        let answer: Result<PushResponse?, ExchangeFailure>
         do throws(ExchangeFailure) {
             answer = .success(try await transport.void(operations, context))
         } catch {
@@ -252,15 +288,16 @@ public actor SyncEngine {
         }
     }
 
-    private func context(_ device: String, token fresh: String?) async -> RequestContext {
+    private func context(_ step: Step, token fresh: String?) async -> RequestContext {
         var known = fresh
-        if known == nil { known = try? await token(false) }
+        if known == nil { known = await tokens.current() }
         return RequestContext(
             token: known,
-            device: device,
+            device: step.device,
             schema: store.schema.version,
             now: store.environment.now(),
-            nonce: store.environment.randomBits()
+            nonce: store.environment.randomBits(),
+            account: step.account
         )
     }
 
@@ -268,6 +305,7 @@ public actor SyncEngine {
         var run: SyncRun
         var need: SyncRun.Need
         var device: String
+        var account: String?
     }
 
     private func advance(_ run: SyncRun) async throws -> Step {
@@ -276,7 +314,8 @@ public actor SyncEngine {
             var run = run
             if isStopped, run.end == nil { try run.stopped(db, now: now) }
             let need = try run.next(db, now: now)
-            return Step(run: run, need: need, device: try db.deviceID())
+            let account = try FileAccount(db).boundTo()
+            return Step(run: run, need: need, device: try db.deviceID(), account: account)
         }
     }
 

@@ -1,4 +1,5 @@
 internal import FieldpostCore
+package import FieldpostSQLite
 
 /// What a run of sync did, and why it ended.
 public struct SyncReport: Equatable, Sendable {
@@ -15,6 +16,8 @@ public struct SyncReport: Equatable, Sendable {
     /// Changes from the server that altered a local row.
     public var pulled = 0
     package var end: SyncRun.End
+    /// What the local file failed with, when it did.
+    package var storeFailure: StoreError.Code?
 
     init(end: SyncRun.End) {
         self.end = end
@@ -33,5 +36,6 @@ public struct SyncReport: Equatable, Sendable {
     /// The local file failed during the run.
     init(failure: any Error) {
         self.init(end: .storeFailed("the local store failed: \(failure)"))
+        storeFailure = (failure as? StoreError)?.code
     }
 }

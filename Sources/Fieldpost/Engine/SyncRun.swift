@@ -31,6 +31,10 @@ package struct SyncRun: Sendable {
         case busy(String)
         /// A person has to sign in.
         case needsSignIn
+        /// The token is another account's than the file.
+        case otherAccount
+        /// The file's account has signed out.
+        case signedOut
         /// The credential may not do this.
         case forbidden(String)
         /// The address is wrong.
@@ -132,18 +136,19 @@ package struct SyncRun: Sendable {
 
     /// Takes in the server's word on operations in doubt; `nil` where it has none to give.
     package mutating func voided(
-        _ answer: Result<[OperationResult]?, ExchangeFailure>,
+        _ answer: Result<PushResponse?, ExchangeFailure>,
         _ db: LocalDatabase,
         now: Timestamp,
         random: inout some RandomNumberGenerator
     ) throws {
         do {
             switch answer {
-            case .success(let results?):
+            case .success(let response?):
+                guard try accepts(response.account, db, now: now) else { return }
                 let summary = try PushOutcome.voided(
                     db,
                     lease: lease,
-                    results: results,
+                    results: response.results,
                     now: now,
                     backoff: settings.backoff,
                     random: &random
@@ -171,6 +176,7 @@ package struct SyncRun: Sendable {
         do {
             switch answer {
             case .success(let response):
+                guard try accepts(response.account, db, now: now) else { return }
                 let summary = try PushOutcome.apply(
                     db,
                     lease: lease,
@@ -278,6 +284,7 @@ package struct SyncRun: Sendable {
         case .failure(let failure):
             try fail(failure, db, now: now, random: &random)
         case .success(let page):
+            guard try accepts(page.account, db, now: now) else { return }
             // A page that leads nowhere would be asked for for ever.
             if page.more, page.cursor == cursor {
                 try fail(
@@ -298,6 +305,16 @@ package struct SyncRun: Sendable {
                 phase = .pushingReleased
             }
         }
+    }
+
+    /// Whether an answer that was given to `account` may still be taken in; if not, the run is over.
+    private mutating func accepts(_ account: String?, _ db: LocalDatabase, now: Timestamp) throws -> Bool {
+        if try !lease.isCurrent(db) {
+            _ = try finish(.leaseHeld, db, now: now)
+        } else if try !FileAccount(db).admits(account) {
+            _ = try finish(.otherAccount, db, now: now)
+        }
+        return end == nil
     }
 
     /// Takes in whether a fresh token was got.
@@ -324,6 +341,7 @@ package struct SyncRun: Sendable {
             wantsToken = true
             return
         case .unauthenticated: _ = try finish(.needsSignIn, db, now: now)
+        case .otherAccount: _ = try finish(.otherAccount, db, now: now)
         case .forbidden(let reason): _ = try finish(.forbidden(reason), db, now: now)
         case .misconfigured(let reason): _ = try finish(.misconfigured(reason), db, now: now)
         case .needsUpgrade: _ = try finish(.needsUpgrade, db, now: now)

@@ -100,24 +100,30 @@ extension OutboxItem {
         lastAttemptAt = entry.lastAttemptAt.map { Timestamp(milliseconds: $0) }
         heldBy = entry.heldBy
         history = Attempt.list(entry.history)
-        failure = entry.error.flatMap { try? JSON(text: $0).object }.map {
-            Failure(
-                code: $0["code"]?.string ?? "",
-                message: $0["message"]?.string ?? "",
-                fields: $0["fields"]?.array?.compactMap(\.string) ?? []
-            )
-        }
+        failure = entry.error.flatMap(Failure.init(json:))
+    }
+}
+
+extension OutboxItem.Failure {
+    /// Reads what the outbox keeps.
+    init?(json: String) {
+        guard let object = try? JSON(text: json).object else { return nil }
+        code = object["code"]?.string ?? ""
+        message = object["message"]?.string ?? ""
+        fields = object["fields"]?.array?.compactMap(\.string) ?? []
     }
 }
 
 /// What became of an operation.
 public struct Outcome: Equatable, Sendable {
-    /// `applied`, `conflict` or `discarded`.
+    /// `applied`, `conflict` or `discarded`; `rejected` for a dead letter.
     public var status: String
     /// The row's version after it.
     public var version: Int64?
     /// When it was settled here.
     public var settledAt: Timestamp
+    /// Why it was rejected.
+    public var failure: OutboxItem.Failure?
     /// What came of the attempts before, oldest first; the newest 20.
     public var history: [Attempt] = []
 

@@ -13,6 +13,8 @@ public enum ExchangeFailure: Error, Equatable, Sendable {
     case serverError(Int)
     /// The token is missing, unknown or expired.
     case unauthenticated
+    /// The token belongs to another account than the file.
+    case otherAccount
     /// The credential may not do this.
     case forbidden(String)
     /// The same request is being worked on.

@@ -47,6 +47,14 @@ package struct Lease: Equatable, Sendable {
         )
     }
 
+    /// Gives back whatever `owner` holds, after a run that could not end by itself.
+    static func release(_ db: LocalDatabase, owner: String) throws {
+        try db.connection.run(
+            "UPDATE fieldpost_lease SET owner = NULL, expires_at = 0, on_wire = '[]' WHERE owner = ?",
+            .text(owner)
+        )
+    }
+
     /// Whether this owner still holds it; to be asked inside the transaction that relies on it.
     func isCurrent(_ db: LocalDatabase) throws -> Bool {
         try db.connection.scalar("SELECT fence FROM fieldpost_lease") == .integer(fence)

@@ -7,9 +7,18 @@ extension Store {
     ///     for try await status in store.statusUpdates { label.text = status.sentence }
     public var statusUpdates: WatchSequence<SyncStatus> {
         let key = WatchHub.Key(result: ObjectIdentifier(SyncStatus.self), kind: "status", sql: "")
-        return watching(key, isSame: { $0 == $1 }) { context in
-            (try StatusReader(context).status(), 0)
+        return watching(key, isSame: { $0 == $1 }) { [engineFailure] context in
+            (try StatusReader(context).status(failure: engineFailure.withLock { $0 }), 0)
         }
+    }
+
+    /// Tells watchers of the status that the engine could not use the file, or that it can again.
+    func noteFailure(_ reason: String?) {
+        let isNews = engineFailure.withLock { known in
+            defer { known = reason }
+            return known != reason
+        }
+        if isNews { hub.changed(.everything) }
     }
 
     /// Where the row of a record stands now.

@@ -117,7 +117,18 @@ struct StatusReader {
         self.context = context
     }
 
-    func status() throws -> SyncStatus {
+    /// The status as the file has it, unless the engine has failed at the file and could not write so.
+    func status(failure: String?) throws -> SyncStatus {
+        var status = try status()
+        guard let failure else { return status }
+        status.pending += status.inFlight
+        status.inFlight = 0
+        status.lastError = (SyncStatus.State.storeFailed.rawValue, failure)
+        status.state = .storeFailed
+        return status
+    }
+
+    private func status() throws -> SyncStatus {
         var status = SyncStatus()
         let lease = try connection.query("SELECT last_sync_at, last_error FROM fieldpost_lease")[0]
         let onWire =

@@ -48,6 +48,8 @@ public struct FieldpostError: Error, Equatable, Sendable, CustomStringConvertibl
         public static let notAStore = Code("not_a_store")
         /// This process has the file open with another schema.
         public static let alreadyOpen = Code("already_open")
+        /// Changes are not on the server yet.
+        public static let unsentWork = Code("unsent_work")
         /// The state of the operation does not allow it.
         public static let wrongState = Code("wrong_state")
     }

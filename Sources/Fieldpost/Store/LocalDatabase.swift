@@ -25,6 +25,8 @@ package final class LocalDatabase {
         package var vfs: String?
         /// Operations the outbox holds at most.
         package var outboxLimit = 2_000_000
+        /// Bytes of changes the outbox holds at most.
+        package var outboxByteLimit: Int64 = 1 << 30
         /// Called with each statement's SQL before it runs, from the first statement on; see `Connection.willStep`.
         package var willStep: (@Sendable (String) throws(StoreError) -> Void)?
 
@@ -32,6 +34,7 @@ package final class LocalDatabase {
     }
 
     package let options: Options
+    private var limits: OutboxLimits
 
     /// Opens `path`, creating or migrating what is missing.
     ///
@@ -47,6 +50,7 @@ package final class LocalDatabase {
         try schema.validate()
         self.schema = schema
         self.options = options
+        limits = OutboxLimits(operations: options.outboxLimit, bytes: options.outboxByteLimit)
         tables = Dictionary(uniqueKeysWithValues: schema.tables.map { ($0.name, $0) })
         stateTables = Set(schema.tables.filter { $0.outbox == .state }.map(\.name))
         coalescingTables = stateTables.union(schema.tables.filter(\.coalesce).map(\.name))
@@ -188,17 +192,7 @@ extension LocalDatabase {
                 "One transaction may make \(Self.operationsPerTransaction) operations and 4 MiB of changes; split it."
             )
         }
-        // The span of seqs is an upper bound that costs nothing; only beyond it are rows counted.
-        let oldest = try connection.scalar("SELECT min(seq) FROM fieldpost_outbox")?.integer ?? first
-        if first + count - oldest > Int64(options.outboxLimit),
-            try connection.scalar("SELECT count(*) FROM fieldpost_outbox")?.integer ?? 0
-                > Int64(options.outboxLimit)
-        {
-            throw FieldpostError(
-                .outboxFull,
-                "The outbox holds \(options.outboxLimit) operations; sync before writing more."
-            )
-        }
+        try limits.admit(connection, from: first, upTo: first + count - 1)
     }
 
     /// Runs `body` as one transaction of the engine: nothing it writes is captured, and no foreign key acts.

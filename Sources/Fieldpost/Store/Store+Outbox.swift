@@ -4,7 +4,8 @@ internal import FieldpostSQLite
 extension Store {
     /// Where the user's data stands now.
     public func status() async throws -> SyncStatus {
-        try await read { try StatusReader($0.context).status() }
+        let failure = engineFailure.withLock { $0 }
+        return try await read { try StatusReader($0.context).status(failure: failure) }
     }
 
     /// Where one row stands now.
@@ -44,24 +45,6 @@ extension Store {
             try transaction.context.connection.query(
                 "SELECT id, operation, tbl, row, mine, theirs, at FROM fieldpost_conflicts ORDER BY id"
             ).map { ConflictItem($0, schema: schema) }
-        }
-    }
-
-    /// What became of an operation; `nil` while it is unsettled, or was settled too long ago to be kept.
-    public func outcome(of operation: OperationID) async throws -> Outcome? {
-        try await read { transaction in
-            let row = try transaction.context.connection.query(
-                "SELECT status, version, settled_at, history FROM fieldpost_outcomes WHERE id = ? ORDER BY seq DESC LIMIT 1",
-                .text(operation.text)
-            ).first
-            return row.map {
-                Outcome(
-                    status: $0[0].text ?? "",
-                    version: $0[1].integer,
-                    settledAt: Timestamp(milliseconds: $0[2].integer ?? 0),
-                    history: Attempt.list($0[3].text)
-                )
-            }
         }
     }
 
@@ -110,23 +93,6 @@ extension Store {
     @discardableResult
     public func undo(_ operation: OperationID) async throws -> [OperationID] {
         try await writer.perform { db, now, _ in try Repair(db).undo(operation, now: now) }
-    }
-
-    /// Binds the file to an account at its first sign-in.
-    ///
-    /// - Throws: ``FieldpostError/Code/wrongState`` when it belongs to another: that account opens another file.
-    public func signIn(account: String) async throws {
-        try await writer.perform { db, _, _ in
-            switch try db.meta("account") {
-            case .text(account)?: return
-            case .some:
-                throw FieldpostError(
-                    .wrongState,
-                    "The file belongs to another account; open another file for this one."
-                )
-            case nil: try db.setMeta("account", .text(account))
-            }
-        }
     }
 
     /// The identity of this installation, as the server knows it.

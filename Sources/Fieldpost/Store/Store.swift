@@ -19,6 +19,8 @@ public final class Store: Sendable {
         public var readers = 4
         /// Operations that the outbox holds at most; a write beyond it fails.
         public var outboxLimit = 2_000_000
+        /// Bytes of changes that the outbox holds at most; a write beyond it fails.
+        public var outboxByteLimit: Int64 = 1 << 30
         /// Clock, waiting and chance.
         public var environment = Environment.live
 
@@ -35,6 +37,8 @@ public final class Store: Sendable {
     private let readers: ReaderPool
     let records: RecordRegistry
     let hub: WatchHub
+    /// Why the engine could not use the file, while it could not even write that down there.
+    let engineFailure = Locked<String?>(nil)
     private let isClosed = Locked(false)
 
     private init(

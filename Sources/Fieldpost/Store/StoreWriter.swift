@@ -69,6 +69,7 @@ package actor StoreWriter {
         var options = LocalDatabase.Options()
         options.synchronous = configuration.synchronous
         options.outboxLimit = configuration.outboxLimit
+        options.outboxByteLimit = configuration.outboxByteLimit
         options.vfs = file.vfs
         let opening = StoreOpening(file: file, schema: schema, options: options, environment: environment)
         let (database, rescue) = try opening.open()

@@ -30,6 +30,7 @@ public enum AnswerTable {
         do {
             var response = try PushResponse(bytes: answer.body)
             response.calmSeconds = calm(answer)
+            response.account = answer.headers["fieldpost-account"]
             return response
         } catch {
             throw .unreachable("the answer to the push is malformed: \(error)")
@@ -42,6 +43,7 @@ public enum AnswerTable {
         do {
             var page = try PullPage(bytes: answer.body)
             page.calmSeconds = calm(answer)
+            page.account = answer.headers["fieldpost-account"]
             return page
         } catch {
             throw .unreachable("the page is malformed: \(error)")
@@ -60,11 +62,16 @@ public enum AnswerTable {
 
     /// Returns for an answer of 200 that a Fieldpost server gave.
     private static func check(_ answer: HTTPAnswer, now: Timestamp) throws(ExchangeFailure) {
-        let version = answer.headers["fieldpost-protocol"].flatMap { Int($0) }
+        let version = answer.headers["fieldpost-protocol"]
         let isHTML = answer.headers["content-type"]?.contains("html") ?? false
-        switch answer.status {
-        case 408, 425, 429, 502, 503, 504:
+        if [408, 425, 429, 502, 503, 504].contains(answer.status) {
             throw .busy(retryAfterSeconds: RetryAfter.seconds(answer.headers["retry-after"], now: now))
+        }
+        // Whatever else it says, it says in another protocol.
+        if let version, Int(version).map({ (1...WireLimits.protocolVersion).contains($0) }) != true {
+            throw .needsUpgrade
+        }
+        switch answer.status {
         case 413: throw .tooLarge
         case 404 where version != nil || !isHTML, 405 where version != nil || !isHTML:
             throw .misconfigured("the server has no such endpoint (\(answer.status)); correct its address")
@@ -72,10 +79,9 @@ public enum AnswerTable {
             throw .unreachable("the request was redirected (\(answer.status)): a portal or a wrong address")
         default: break
         }
-        guard let version else {
+        guard version != nil else {
             throw .unreachable("something that is not a Fieldpost server answered (\(answer.status))")
         }
-        if version > WireLimits.protocolVersion || answer.status == 426 { throw .needsUpgrade }
         if answer.status != 200 { throw failure(answer) }
     }
 
@@ -84,11 +90,16 @@ public enum AnswerTable {
         let code = problem?.code ?? ""
         switch answer.status {
         case 401: return .unauthenticated
-        case 403: return code == "token-expired" ? .unauthenticated : .forbidden(problem?.detail ?? "")
+        case 403 where code == "token-expired": return .unauthenticated
+        case 403 where code == "other-account": return .otherAccount
+        case 403:
+            return .forbidden(problem?.detail ?? "the server refuses this credential and gives no reason")
         case 409 where code == "device-reset": return .deviceReset
         case 409 where code == "server-behind": return .serverBehind
         case 409: return .inProgress
         case 410: return .resyncRequired
+        case 426: return .needsUpgrade
+        case 400 where code == "protocol-too-new": return .needsUpgrade
         case 400..<500:
             return .invalid(problem ?? Problem("refused", status: answer.status, detail: "no reason given"))
         case 500...: return .serverError(answer.status)

@@ -55,14 +55,14 @@ public final class HTTPTransport: Transport {
 
     /// Asks `POST /v1/operations/status`, voiding what the server does not know.
     public func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
-        -> [OperationResult]?
+        -> PushResponse?
     {
         var request = request("v1/operations/status", [], context)
         request.httpMethod = "POST"
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         let ids = JSON.array(operations.map { .string($0.text) })
         request.httpBody = Data(JSON.object(["ids": ids, "void": true]).bytes())
-        return try AnswerTable.push(try await loader.load(request), now: context.now).results
+        return try AnswerTable.push(try await loader.load(request), now: context.now)
     }
 
     /// Asks `GET /v1/pull` for a page.
@@ -79,7 +79,7 @@ public final class HTTPTransport: Transport {
     public func probe(_ context: RequestContext) async -> Bool {
         let nonce = String(context.nonce, radix: 16)
         var anonymous = context
-        anonymous.token = nil
+        (anonymous.token, anonymous.account) = (nil, nil)
         let request = request("v1/probe", [("nonce", nonce)], anonymous)
         guard let answer = try? await loader.load(request) else { return false }
         return AnswerTable.probe(answer, nonce: nonce)
@@ -104,6 +104,9 @@ public final class HTTPTransport: Transport {
         request.setValue("\(context.schema)", forHTTPHeaderField: "Fieldpost-Schema")
         request.setValue("\(WireLimits.protocolVersion)", forHTTPHeaderField: "Fieldpost-Protocol")
         request.setValue("application/json", forHTTPHeaderField: "Accept")
+        if let account = context.account {
+            request.setValue(account, forHTTPHeaderField: "Fieldpost-Account")
+        }
         return request
     }
 }

@@ -122,10 +122,10 @@ public final class MockTransport: Transport {
 
     /// What became of the operations; those it does not know never shall.
     public func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
-        -> [OperationResult]?
+        -> PushResponse?
     {
         try await arrive()
-        return state.withLock { state in
+        let results = state.withLock { state in
             operations.map { id in
                 var result = OperationResult(id: id, status: .rejected)
                 (result.code, result.message) = ("voided", "it was withdrawn before it arrived")
@@ -133,6 +133,7 @@ public final class MockTransport: Transport {
                 return state.results[id] ?? result
             }
         }
+        return PushResponse(results: results, serverTime: context.now)
     }
 
     /// The rows that changed since `cursor`.

@@ -14,7 +14,7 @@ public protocol Transport: Sendable {
     ///
     /// - Returns: one result for each; `nil` where the server can do no such thing, which is the default.
     func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
-        -> [OperationResult]?
+        -> PushResponse?
 
     /// Asks for what changed since `cursor`; `nil` asks from the beginning.
     func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage
@@ -26,7 +26,7 @@ public protocol Transport: Sendable {
 extension Transport {
     /// A server that voids nothing: what it may have is sent again until it answers.
     public func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
-        -> [OperationResult]?
+        -> PushResponse?
     { nil }
 }
 
@@ -54,13 +54,23 @@ public struct RequestContext: Sendable {
     public var now: Timestamp
     /// Random bits for a probe's nonce.
     public var nonce: UInt64
+    /// The server's name for the account that the file belongs to, once it is known; a token of another is refused.
+    public var account: String?
 
     /// A context of the given parts.
-    public init(token: String?, device: String, schema: Int, now: Timestamp, nonce: UInt64 = 0) {
+    public init(
+        token: String?,
+        device: String,
+        schema: Int,
+        now: Timestamp,
+        nonce: UInt64 = 0,
+        account: String? = nil
+    ) {
         self.token = token
         self.device = device
         self.schema = schema
         self.now = now
         self.nonce = nonce
+        self.account = account
     }
 }

@@ -1,5 +1,6 @@
 internal import Fieldpost
 internal import FieldpostCore
+internal import FieldpostSQLite
 
 /// `fieldpost sync`.
 enum SyncCommand {
@@ -29,6 +30,9 @@ enum SyncCommand {
         let status = try await device.store.status()
         await device.store.close()
         console.line(invocation.has("json") ? json(report, status).text : text(report, status))
+        if case .storeFailed = report.end {
+            return report.storeFailure.map { Failure(StoreError($0, report.reason)).exit } ?? .unavailable
+        }
         let code = status.exitCode
         return code == .done && report.end != .done ? .workRemains : code
     }

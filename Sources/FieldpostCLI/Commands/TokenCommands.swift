@@ -24,6 +24,7 @@ enum TokenCommands {
                 isRepeated: true
             ),
             .optional("role", "ROLE", "device, console or admin (default device)"),
+            .optional("account", "WHO", "whose it is; a device's file takes tokens of one account only"),
             .optional("name", "NAME", "what people call it"), .json,
         ],
         notes: ["Creates the store if it is absent, works beside a running server, and is valid at once."]
@@ -42,6 +43,7 @@ enum TokenCommands {
             tenant: tenant,
             role: invocation["role"] ?? "device",
             scopes: scopes,
+            account: invocation["account"] ?? "",
             now: environment.now,
             random: environment.random
         )
@@ -95,6 +97,8 @@ enum TokenCommands {
                 exit: .unavailable
             )
         }
+        let environment = ServerEnvironment.system
+        try ServerCore.openForTokens(connection, now: environment.now, random: environment.random)
         return connection
     }
 }
@@ -127,13 +131,15 @@ extension Tokens.Listed {
     fileprivate var json: JSON {
         [
             "id": .string(id), "name": .string(name), "tenant": .string(tenant.text), "role": .string(role),
-            "scopes": .array(scopeNames.map(JSON.string)), "created_at": .integer(createdAt.milliseconds),
+            "scopes": .array(scopeNames.map(JSON.string)), "account": .string(account),
+            "created_at": .integer(createdAt.milliseconds),
             "revoked_at": revokedAt.map { .integer($0.milliseconds) } ?? .null,
         ]
     }
 
     fileprivate var line: String {
         let state = revokedAt == nil ? "" : "  revoked"
-        return "\(id)  \(role)  \(tenant.text)  \(scopeNames.joined(separator: ","))  \(name)\(state)"
+        let who = account.isEmpty ? "" : "/\(account)"
+        return "\(id)  \(role)  \(tenant.text)\(who)  \(scopeNames.joined(separator: ","))  \(name)\(state)"
     }
 }

@@ -55,7 +55,7 @@ struct Failure: Error, Equatable {
             switch error.code {
             case .newerFormat, .type, .check, .rowExists: .badData
             case .notAStore: .unavailable
-            case .hasDependants, .wrongState, .outboxFull: .personNeeded
+            case .hasDependants, .wrongState, .outboxFull, .unsentWork: .personNeeded
             default: .usage
             }
         var message = error.message
@@ -85,7 +85,7 @@ struct Failure: Error, Equatable {
     private init(_ error: ServerError) {
         switch error.code {
         case .newerFormat, .newerSchema: self.init("newer_format", error.message, exit: .badData)
-        case .invalidTenant, .invalidScope, .invalidRole, .unknownToken:
+        case .invalidTenant, .invalidScope, .invalidRole, .invalidAccount, .unknownToken:
             self.init("usage", error.message, exit: .usage)
         case .notAStore: self.init("not_a_store", error.message, exit: .unavailable)
         case .closed: self.init("store_failed", error.message, exit: .unavailable)

@@ -46,6 +46,8 @@ public struct PullPage: Equatable, Sendable {
     public var serverTime: Timestamp
     /// How long the server asks to be left in peace, in seconds: a header, not part of the body.
     public var calmSeconds: Int?
+    /// The account whose credential the server saw: a header, not part of the body.
+    public var account: String?
 
     /// A page of the given parts.
     public init(

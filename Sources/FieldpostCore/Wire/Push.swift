@@ -142,6 +142,8 @@ public struct PushResponse: Equatable, Sendable {
     public var serverTime: Timestamp
     /// How long the server asks to be left in peace, in seconds: a header, not part of the body.
     public var calmSeconds: Int?
+    /// The account whose credential the server saw: a header, not part of the body.
+    public var account: String?
 
     /// An answer of `results`.
     public init(results: [OperationResult], serverTime: Timestamp) {

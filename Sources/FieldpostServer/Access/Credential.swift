@@ -1,4 +1,5 @@
 internal import FieldpostCore
+internal import FieldpostCrypto
 
 /// What a token allows.
 public struct Credential: Hashable, Sendable {
@@ -41,12 +42,32 @@ public struct Credential: Hashable, Sendable {
     public var role: String
     /// The scopes.
     public var scopes: Scopes
+    /// Whose token it is within the tenant; empty for tokens that name nobody, which are all one account.
+    public var account: String
 
     /// A credential of the given parts.
-    public init(tenant: TenantName = .main, tokenID: String, role: String = "device", scopes: Scopes) {
+    public init(
+        tenant: TenantName = .main,
+        tokenID: String,
+        role: String = "device",
+        scopes: Scopes,
+        account: String = ""
+    ) {
         self.tenant = tenant
         self.tokenID = tokenID
         self.role = role
         self.scopes = scopes
+        self.account = account
+    }
+
+    private static let accountBytes = 16
+
+    /// What a device's file is bound to, as it stands in a header: one text for all tokens of an account.
+    ///
+    /// Made of the tenant and the account's name alone: a token that is replaced, or whose scopes or role change, stays
+    /// the same account.
+    public var accountID: String {
+        let text = JSON.array([.string(tenant.text), .string(account)]).text()
+        return Base64URL.encode(Array(SHA256.hash(Array(text.utf8)).prefix(Self.accountBytes)))
     }
 }

@@ -9,6 +9,7 @@ package enum Tokens {
     /// Enough for any shop chain; a longer list belongs into `*`.
     private static let maxScopes = 1_000
     private static let maxScopeBytes = 255
+    private static let maxAccountBytes = 255
 
     /// One token as it is listed: everything but the secret.
     package struct Listed: Sendable {
@@ -17,6 +18,7 @@ package enum Tokens {
         package var tenant: TenantName
         package var role: String
         package var scopes: Credential.Scopes
+        package var account: String
         package var createdAt: Timestamp
         package var revokedAt: Timestamp?
     }
@@ -24,13 +26,14 @@ package enum Tokens {
     /// Makes a token, inside the caller's transaction or one of its own.
     ///
     /// - Returns: The secret, which is shown once and not kept, and the id by which the token is revoked.
-    /// - Throws: ``ServerError`` with `invalidRole` or `invalidScope`, or a `StoreError`.
+    /// - Throws: ``ServerError`` with `invalidRole`, `invalidScope` or `invalidAccount`, or a `StoreError`.
     package static func create(
         _ connection: Connection,
         name: String,
         tenant: TenantName = .main,
         role: String = "device",
         scopes: Credential.Scopes,
+        account: String = "",
         now: Timestamp,
         random: (Int) -> [UInt8]
     ) throws -> (token: String, id: String) {
@@ -38,16 +41,23 @@ package enum Tokens {
             throw ServerError(.invalidRole, "A role is one of \(Table.allRoles.joined(separator: ", ")).")
         }
         try check(scopes)
+        guard account.utf8.count <= maxAccountBytes, !account.utf8.contains(0) else {
+            throw ServerError(.invalidAccount, "An account's name has up to \(maxAccountBytes) bytes.")
+        }
         let token = Base64URL.encode(random(secretBytes))
         let id = Hex.encode(random(8))
         try connection.run(
-            "INSERT INTO fieldpost_tokens (id, name, hash, tenant, scopes, role, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            """
+            INSERT INTO fieldpost_tokens (id, name, hash, tenant, scopes, role, account, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
             .text(id),
             .text(name),
             .blob(SHA256.hash(Array(token.utf8))),
             .text(tenant.text),
             .text(scopes.json.text()),
             .text(role),
+            .text(account),
             .integer(now.milliseconds)
         )
         return (token, id)
@@ -81,7 +91,10 @@ package enum Tokens {
     /// Every token, the oldest first.
     package static func list(_ connection: Connection) throws -> [Listed] {
         try connection.query(
-            "SELECT id, name, tenant, role, scopes, created_at, revoked_at FROM fieldpost_tokens ORDER BY created_at, id"
+            """
+            SELECT id, name, tenant, role, scopes, created_at, revoked_at, account FROM fieldpost_tokens
+            ORDER BY created_at, id
+            """
         ).compactMap { row in
             guard let tenant = try? TenantName(row[2].text ?? ""),
                 let scopes = Credential.Scopes(text: row[4].text)
@@ -94,6 +107,7 @@ package enum Tokens {
                 tenant: tenant,
                 role: row[3].text ?? "",
                 scopes: scopes,
+                account: row[7].text ?? "",
                 createdAt: Timestamp(milliseconds: row[5].integer ?? 0),
                 revokedAt: row[6].integer.map(Timestamp.init(milliseconds:))
             )
@@ -106,7 +120,7 @@ package enum Tokens {
         guard token.utf8.count <= 256 else { return nil }
         let hash = SHA256.hash(Array(token.utf8))
         let statement = try connection.statement(
-            "SELECT hash, id, tenant, role, scopes FROM fieldpost_tokens WHERE hash = ? AND revoked_at IS NULL"
+            "SELECT hash, id, tenant, role, scopes, account FROM fieldpost_tokens WHERE hash = ? AND revoked_at IS NULL"
         )
         try statement.bind(1, hash)
         defer { statement.reset() }
@@ -115,7 +129,13 @@ package enum Tokens {
             let scopes = Credential.Scopes(text: statement.text(4)),
             let tenant = try? TenantName(statement.text(2))
         else { return nil }
-        return Credential(tenant: tenant, tokenID: statement.text(1), role: statement.text(3), scopes: scopes)
+        return Credential(
+            tenant: tenant,
+            tokenID: statement.text(1),
+            role: statement.text(3),
+            scopes: scopes,
+            account: statement.text(5)
+        )
     }
 }
 

@@ -62,13 +62,15 @@ public final class SQLiteServer: Sendable {
     ///   - tenant: Whose database it opens.
     ///   - role: `device`, `console` or `admin`.
     ///   - scopes: Whose rows it reaches.
+    ///   - account: Whose it is. A device's file takes tokens of one account only; tokens that name none are all one.
     /// - Returns: The secret, and the id by which it is revoked.
-    /// - Throws: ``ServerError`` with `invalidRole` or `invalidScope`.
+    /// - Throws: ``ServerError`` with `invalidRole`, `invalidScope` or `invalidAccount`.
     public func createToken(
         name: String,
         tenant: TenantName = .main,
         role: String = "device",
-        scopes: Credential.Scopes
+        scopes: Credential.Scopes,
+        account: String = ""
     ) async throws -> (token: String, id: String) {
         let environment = environment
         return try await main.commits.write { connection in
@@ -78,6 +80,7 @@ public final class SQLiteServer: Sendable {
                 tenant: tenant,
                 role: role,
                 scopes: scopes,
+                account: account,
                 now: environment.now,
                 random: environment.random
             )

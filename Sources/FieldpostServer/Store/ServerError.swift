@@ -21,7 +21,7 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Wrapped: String {
             case newerFormat, newerSchema, incompatibleSchema, migrationFailed, invalidSchema, notAStore
-            case invalidTenant, invalidScope, invalidRole, unknownToken, closed
+            case invalidTenant, invalidScope, invalidRole, invalidAccount, unknownToken, closed
         }
         private let wrapped: Wrapped
 
@@ -43,6 +43,8 @@ public struct ServerError: Error, Sendable, CustomStringConvertible {
         public static let invalidScope = Code(wrapped: .invalidScope)
         /// There is no such role.
         public static let invalidRole = Code(wrapped: .invalidRole)
+        /// The account's name cannot be used.
+        public static let invalidAccount = Code(wrapped: .invalidAccount)
         /// There is no such token.
         public static let unknownToken = Code(wrapped: .unknownToken)
         /// The server was closed.

@@ -69,7 +69,8 @@ enum StoreLayout {
           scopes TEXT NOT NULL,
           role TEXT NOT NULL,
           created_at INTEGER NOT NULL,
-          revoked_at INTEGER
+          revoked_at INTEGER,
+          account TEXT NOT NULL DEFAULT ''
         ) STRICT;
         """
 }

@@ -14,6 +14,7 @@ struct StoreOpening {
     func open(_ schema: Schema) throws -> [UInt8] {
         do { try schema.validate() } catch { throw ServerError(.invalidSchema, error.description) }
         try connection.configureWriter(synchronous: .full)
+        try addMissingColumn()
         if try needsWork(schema) {
             // Tables are rebuilt while others refer to them; the check below takes the place of enforcement. The
             // pragma does nothing inside a transaction.
@@ -28,6 +29,24 @@ struct StoreOpening {
     func openForTokens() throws {
         try connection.configureWriter(synchronous: .full)
         if try storedFormat() == nil { try connection.transaction(.immediate) { try createLayout() } }
+        try addMissingColumn()
+    }
+
+    /// Stores made before tokens could name an account lack its column; older programs do not mind it.
+    private func addMissingColumn() throws {
+        let columns = "SELECT 1 FROM pragma_table_info('fieldpost_tokens') WHERE name"
+        func lacksColumn() throws -> Bool {
+            try connection.scalar("\(columns) = 'id'") != nil
+                && connection.scalar("\(columns) = 'account'") == nil
+        }
+        guard try storedFormat() != nil, try lacksColumn() else { return }
+        try connection.transaction(.immediate) {
+            if try lacksColumn() {
+                try connection.execute(
+                    "ALTER TABLE fieldpost_tokens ADD COLUMN account TEXT NOT NULL DEFAULT ''"
+                )
+            }
+        }
     }
 
     // MARK: What is there

@@ -141,6 +141,14 @@ struct Routes: HTTPService {
             throw Problem.unauthenticated
         }
         context.token = credential.tokenID
+        context.account = credential.accountID
+        if let bound = request.head.header("Fieldpost-Account"), bound != credential.accountID {
+            throw Problem(
+                "other-account",
+                status: 403,
+                detail: "The token belongs to another account than the device's file; sign in to that one."
+            )
+        }
         switch route {
         case .push: return try await push(request, credential, &context)
         case .status: return try await status(request, credential, &context)
@@ -273,6 +281,7 @@ struct Routes: HTTPService {
     private func finish(_ context: RequestContext, _ answer: Answer, compress: Bool) -> HTTPResponse {
         var answer = answer
         answer.headers.append(("Fieldpost-Request", context.id))
+        if let account = context.account { answer.headers.append(("Fieldpost-Account", account)) }
         let response = answer.response(
             acceptEncoding: compress ? context.head.header("Accept-Encoding") : nil
         )
@@ -300,6 +309,8 @@ struct RequestContext {
     let started: ContinuousClock.Instant
     let device: Device?
     var token: String?
+    /// The account of a credential that was accepted.
+    var account: String?
     var operations: Int?
 
     init(head: HTTPRequestHead, id: String, started: ContinuousClock.Instant) {

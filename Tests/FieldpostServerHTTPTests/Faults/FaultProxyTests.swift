@@ -27,13 +27,14 @@ import Testing
         let proxy: FaultProxy
         let store: Store
         let engine: SyncEngine
+        let token: String
         let clock = ManualClock()
 
         init() async throws {
             folder = NSTemporaryDirectory() + "fieldpost-line-" + UUID().uuidString
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
             server = try await SQLiteServer(path: folder + "/server.db", schema: FaultProxyTests.schema)
-            let token = try await server.createToken(name: "test", scopes: .all).token
+            token = try await server.createToken(name: "test", scopes: .all).token
             http = FieldpostHTTPServer(server: server, listen: .init(port: 0))
             proxy = try FaultProxy(to: try http.start().port)
             var configuration = Store.Configuration()
@@ -47,7 +48,7 @@ import Testing
                 server: URL(string: "http://127.0.0.1:\(proxy.port)")!,
                 environment: clock.environment
             )
-            engine = SyncEngine(store: store, transport: transport) { _ in token }
+            engine = SyncEngine(store: store, transport: transport) { [token] _ in token }
         }
 
         deinit { try? FileManager.default.removeItem(atPath: folder) }
@@ -120,6 +121,40 @@ import Testing
         #expect(try line.serverRows() == [["a", 111]])
         #expect(line.proxy.exchanges.last?.fault == .delayRequest)
         #expect(line.proxy.exchanges.last?.answers == 1)
+        await line.stop()
+    }
+
+    @Test func `an answer that comes after the stall time is asked for again, and the effect is one`()
+        async throws
+    {
+        let line = try await Line()
+        try await write(line)
+        let before = try await line.store.outbox()
+        line.proxy.plan([.delayAnswer])
+        let proxy = line.proxy
+        var environment = line.clock.environment
+        // The stall time is over once the server has acted and its answer is on the way.
+        environment.sleep = { _ in await proxy.untilHeld() }
+        let impatient = HTTPTransport(
+            server: URL(string: "http://127.0.0.1:\(proxy.port)")!,
+            environment: environment
+        )
+        let token = line.token
+
+        let first = await SyncEngine(store: line.store, transport: impatient) { _ in token }.sync()
+
+        #expect(!first.isOnline)
+        #expect(first.reason == "no byte moved for 8.0 seconds")
+        #expect(try await line.store.outbox() == before)
+        #expect(try line.serverRows() == [["a", 111]])
+        #expect(proxy.exchanges.count == 0)
+        proxy.release()
+        #expect(await line.engine.sync().pushed == 3)
+        #expect(try line.serverRows() == [["a", 111]])
+        await proxy.untilExchanges(3)
+        let pushes = proxy.exchanges.filter { $0.request.hasPrefix("POST") }
+        #expect(pushes.count == 2)
+        #expect(Set(pushes.map(\.body)).count == 1)
         await line.stop()
     }
 

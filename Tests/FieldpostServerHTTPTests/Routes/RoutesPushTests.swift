@@ -161,3 +161,50 @@ import Testing
         await fixture.server.close()
     }
 }
+
+/// Whose token it is, and whose file asks.
+@Suite struct RoutesAccountTests {
+    @Test(arguments: ["/v1/push", "/v1/operations/status", "/v1/pull", "/v1/schema"])
+    func `a device of another account is refused before anything is read or written`(target: String)
+        async throws
+    {
+        let fixture = try await RoutesFixture()
+        let isPost = target.hasSuffix("push") || target.hasSuffix("status")
+        let body =
+            target.hasSuffix("push")
+            ? RoutesFixture.push(1)
+            : isPost ? Array(#"{"ids":["\#(RoutesFixture.id(501))"],"void":true}"#.utf8) : []
+        func ask(_ account: String?) async throws -> RoutesFixture.Reply {
+            try await fixture.send(
+                isPost ? "POST" : "GET",
+                target,
+                body,
+                headers: ["Fieldpost-Account": account]
+            )
+        }
+
+        let refused = try await ask("another")
+
+        #expect(refused.status == 403)
+        #expect(refused.problem == "other-account")
+        #expect(fixture.lines.objects.allSatisfy { $0["event"]?.string != "committed" })
+        let own = try #require(refused.headers["fieldpost-account"])
+        let answered = try await ask(own)
+        #expect(answered.status == 200)
+        #expect(answered.headers["fieldpost-account"] == own)
+        #expect(try await ask(nil).status == 200)
+        await fixture.server.close()
+    }
+
+    @Test func `nobody learns an account without a token`() async throws {
+        let fixture = try await RoutesFixture()
+
+        for target in ["/v1/probe?nonce=n", "/healthz"] {
+            #expect(try await fixture.send("GET", target).headers["fieldpost-account"] == nil)
+        }
+        let reply = try await fixture.send("GET", "/v1/pull", headers: ["Authorization": "Bearer wrong"])
+        #expect(reply.status == 401)
+        #expect(reply.headers["fieldpost-account"] == nil)
+        await fixture.server.close()
+    }
+}

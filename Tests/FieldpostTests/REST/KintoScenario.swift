@@ -146,6 +146,13 @@ struct KintoPlay {
         try await server.makeCollection(name)
     }
 
+    /// Another engine for the same file, which finds the server at `port`.
+    func engine(through port: UInt16, stall: Duration) throws -> SyncEngine {
+        let profile = try scenario.profile("http://127.0.0.1:\(port)/v1", bucket: bucket)
+        let transport = try RESTTransport(profile: profile, store: store, stall: stall)
+        return SyncEngine(store: store, transport: transport) { _ in KintoServer.user }
+    }
+
     private func path(_ row: String) -> String { "/buckets/\(bucket)/collections/notes/records/\(row)" }
 
     /// Brings both sides to where the scenario begins, then apart.

@@ -9,6 +9,8 @@ import Testing
 /// A real Kinto, a server that nobody here wrote, for the time of one suite.
 struct KintoServer: Sendable {
     let port: UInt16
+    /// The way to it through mitmproxy, and what that has done so far, line by line.
+    var faults: (port: UInt16, log: String)?
     static let user = "alice:s3cret"
 
     /// The server of the suite that runs.
@@ -44,6 +46,9 @@ struct KintoServer: Sendable {
 
 /// Starts Kinto before a suite and stops it after.
 struct RunsKinto: SuiteTrait, TestScoping {
+    /// What mitmproxy does before it; without a plan there is none.
+    var plan: JSON?
+
     @concurrent
     func provideScope(
         for test: Test,
@@ -51,15 +56,8 @@ struct RunsKinto: SuiteTrait, TestScoping {
         performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()
-        // A port that was free a moment ago.
-        let probe = try RawServer([])
-        let port = probe.port
-        await probe.stop()
-        let script = RESTSamples.root.appending(path: "Scripts/kinto-start").path
-        let owner = "\(ProcessInfo.processInfo.processIdentifier)"
-        _ = try await Tool.run("bash", [script, folder.url.path, "\(port)", owner])
-        let server = KintoServer(port: port)
         do {
+            let server = try await start(in: folder)
             try await server.curl("PUT", "/accounts/alice", #"{"data":{"password":"s3cret"}}"#)
             try await KintoServer.$current.withValue(server) { try await function() }
         } catch {
@@ -69,14 +67,44 @@ struct RunsKinto: SuiteTrait, TestScoping {
         try await stop(folder)
     }
 
+    private func start(in folder: TemporaryFolder) async throws -> KintoServer {
+        let path = folder.url.path
+        let owner = "\(ProcessInfo.processInfo.processIdentifier)"
+        var server = KintoServer(port: try await freePort())
+        try await run("kinto-start", path, "\(server.port)", owner)
+        if let plan {
+            let file = folder.path("plan.json")
+            try Data(plan.bytes()).write(to: URL(fileURLWithPath: file))
+            let port = try await freePort()
+            try await run("faults-start", path, "\(port)", "\(server.port)", file, owner)
+            server.faults = (port, folder.path("faults.txt"))
+        }
+        return server
+    }
+
+    private func run(_ script: String, _ arguments: String...) async throws {
+        let script = RESTSamples.root.appending(path: "Scripts/\(script)").path
+        _ = try await Tool.run("bash", [script] + arguments)
+    }
+
+    /// A port that was free a moment ago.
+    private func freePort() async throws -> UInt16 {
+        let probe = try RawServer([])
+        await probe.stop()
+        return probe.port
+    }
+
     private func stop(_ folder: TemporaryFolder) async throws {
-        _ = try await Tool.run("bash", ["-c", "kill $(cat '\(folder.url.path)/kinto.pid')"])
+        _ = try await Tool.run("bash", ["-c", "kill $(cat '\(folder.url.path)'/*.pid)"])
     }
 }
 
 extension Trait where Self == RunsKinto {
     /// Runs the suite beside a real Kinto.
     static var kinto: RunsKinto { RunsKinto() }
+
+    /// Runs the suite beside a real Kinto, and mitmproxy before it, which spoils what `plan` says.
+    static func kinto(faults plan: JSON) -> RunsKinto { RunsKinto(plan: plan) }
 }
 
 /// Other programs.

@@ -136,7 +136,7 @@ final class Device {
                 } catch { answer = .failure(error) }
                 try run.pushed(answer, batch, elapsed: 1, db, now: now, random: &random)
             case .void(let operations):
-                let answer: Result<[OperationResult]?, ExchangeFailure>
+                let answer: Result<PushResponse?, ExchangeFailure>
                 do throws(ExchangeFailure) {
                     answer = .success(try await server.void(operations, context))
                 } catch { answer = .failure(error) }

@@ -78,7 +78,10 @@ import Testing
 
     @Test func `another 403 pauses`() {
         #expect(failure(403, problem: "not-a-device") == .forbidden("why"))
-        #expect(failure(403, body: "<html>") == .forbidden(""))
+        #expect(
+            failure(403, body: "<html>")
+                == .forbidden("the server refuses this credential and gives no reason")
+        )
     }
 
     @Test func `409 says which conflict it is`() {
@@ -123,6 +126,17 @@ import Testing
                 == .needsUpgrade
         )
         #expect(failure(426) == .needsUpgrade)
+        #expect(failure(400, problem: "protocol-too-new") == .needsUpgrade)
+    }
+
+    @Test(arguments: ["2", "0", "-1", "1.1", "yes", ""])
+    func `a protocol that this app does not speak asks for a newer app, whatever else is said`(
+        _ version: String
+    ) {
+        for status in [200, 302, 400, 401, 403, 404, 409, 410, 413, 500] {
+            #expect(failure(status, ["Fieldpost-Protocol": version]) == .needsUpgrade)
+        }
+        #expect(failure(503, ["Fieldpost-Protocol": version]) == .busy(retryAfterSeconds: nil))
     }
 
     @Test(arguments: [301, 302, 303, 307, 308, 304])
@@ -134,7 +148,6 @@ import Testing
     @Test(arguments: [200, 201, 204, 400, 401, 403, 409, 410, 418, 422, 500])
     func `an answer without our header is a portal, whatever its status`(_ status: Int) {
         #expect(isUnreachable(failure(status, ["Content-Type": "text/html"], body: "<html>Welcome</html>")))
-        #expect(isUnreachable(failure(status, ["Fieldpost-Protocol": "yes"])))
     }
 
     @Test(arguments: [
