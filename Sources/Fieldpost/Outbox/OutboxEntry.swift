@@ -36,11 +36,11 @@ package struct OutboxEntry: Equatable, Sendable {
     package var wireSeq: Int64
     package var history: String?
     /// What a person decided while the answer was outstanding.
-    package var wish: String?
+    package var decision: String?
 
     static let columns = """
         seq, id, ifnull(grp, seq), tbl, row, action, change, base, after, schema, created_at, state, attempts, \
-        next_attempt_at, last_attempt_at, held_by, error, ifnull(wire_seq, seq), history, wish
+        next_attempt_at, last_attempt_at, held_by, error, ifnull(wire_seq, seq), history, decision
         """
 
     /// Reads the current row of a statement that selects ``columns``.
@@ -69,7 +69,7 @@ package struct OutboxEntry: Equatable, Sendable {
         error = statement.isNull(16) ? nil : statement.text(16)
         wireSeq = statement.integer(17)
         history = statement.isNull(18) ? nil : statement.text(18)
-        wish = statement.isNull(19) ? nil : statement.text(19)
+        decision = statement.isNull(19) ? nil : statement.text(19)
     }
 
     /// Whether the server has settled the operation as refused, so that its id can never be applied.

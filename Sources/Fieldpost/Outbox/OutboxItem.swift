@@ -54,6 +54,8 @@ public struct OutboxItem: Equatable, Sendable {
     public var failure: Failure?
     /// What came of its attempts, oldest first; the newest 20.
     public var history: [Attempt]
+    /// What someone decided about it, carried out once the server's word is here; it is not sent meanwhile.
+    public var decision: Decision?
 
     /// The entry as programs read it.
     public var json: JSONObject {
@@ -100,6 +102,7 @@ extension OutboxItem {
         lastAttemptAt = entry.lastAttemptAt.map { Timestamp(milliseconds: $0) }
         heldBy = entry.heldBy
         history = Attempt.list(entry.history)
+        decision = entry.decision.flatMap(Decision.init)
         failure = entry.error.flatMap(Failure.init(json:))
     }
 }

@@ -20,7 +20,7 @@ extension Repair {
                 let entry = try entry(id)
                 _ = try change(of: entry, try db.table(entry.table), with: values)
                 if try db.group(of: entry).contains(where: InDoubt(db).contains) {
-                    try Wishes(db, now: now).keep(.edit(values), for: entry)
+                    try Decisions(db, now: now).keep(.edit(values), for: entry)
                     return id
                 }
                 return try rewrite(entry, set: values, now: now, random: &random)

@@ -49,7 +49,7 @@ package struct Repair {
             try db.connection.run(
                 """
                 UPDATE fieldpost_outbox SET state = 0, attempts = 0, next_attempt_at = NULL, held_by = NULL, error = NULL,
-                  wish = NULL WHERE seq = ?
+                  decision = NULL WHERE seq = ?
                 """,
                 .integer(entry.seq)
             )
@@ -107,7 +107,7 @@ package struct Repair {
             }
             var seen: Set<Int64> = []
             for entry in entries where seen.insert(entry.group).inserted {
-                try Wishes(db, now: now).keep(.discard, for: entry)
+                try Decisions(db, now: now).keep(.discard, for: entry)
             }
             return entries.map(\.id)
         }

@@ -289,7 +289,7 @@ package struct PushOutcome {
             at: now
         )
         guard isKept else { return false }
-        if case .edit(let values)? = try Wishes(db, now: now).all()[entry.seq] {
+        if case .edit(let values)? = try Decisions(db, now: now).all()[entry.seq] {
             overtaken.append((entry, values))
         }
         try db.connection.run("DELETE FROM fieldpost_outbox WHERE seq = ?", .integer(entry.seq))
@@ -300,9 +300,9 @@ package struct PushOutcome {
 
     /// What follows every answer: decisions that waited for it are carried out, and old outcomes go.
     mutating func finish(lease: Lease, random: inout some RandomNumberGenerator) throws {
-        let wishes = Wishes(db, now: now)
-        for (entry, values) in overtaken { try wishes.editAgain(entry, values) }
-        try wishes.fulfil(random: &random)
+        let decisions = Decisions(db, now: now)
+        for (entry, values) in overtaken { try decisions.editAgain(entry, values) }
+        try decisions.fulfil(random: &random)
         if summary.applied > 0 { try OutcomeJournal(db).prune() }
         try lease.wireIsClear(db)
     }

@@ -37,13 +37,13 @@ enum LocalTables {
           held_by TEXT, error TEXT,
           wire_seq INTEGER,                    -- NULL: seq; a repaired operation gets a new one
           history TEXT,                        -- JSON: what came of each attempt, oldest first
-          wish TEXT                            -- JSON: what a person decided while the answer is outstanding
+          decision TEXT                            -- JSON: what a person decided while the answer is outstanding
         );
         CREATE INDEX fieldpost_outbox_row ON fieldpost_outbox (row, tbl);
         CREATE INDEX fieldpost_outbox_pending ON fieldpost_outbox (state) WHERE state = 0;
         CREATE INDEX fieldpost_outbox_waiting ON fieldpost_outbox (next_attempt_at) WHERE state = 1;
         CREATE INDEX fieldpost_outbox_aside ON fieldpost_outbox (state) WHERE state >= 2;
-        CREATE INDEX fieldpost_outbox_wish ON fieldpost_outbox (seq) WHERE wish IS NOT NULL;
+        CREATE INDEX fieldpost_outbox_decided ON fieldpost_outbox (seq) WHERE decision IS NOT NULL;
 
         -- What the server last said of a row; base only while edits are unsettled.
         CREATE TABLE fieldpost_rows (

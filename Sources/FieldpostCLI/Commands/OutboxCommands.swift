@@ -47,7 +47,10 @@ enum OutboxCommands {
     ) { invocation, console in
         try await withStore(invocation) { store in
             let item = try await find(invocation.operands[0], in: store)
-            console.write(invocation.has("json") ? item.json.text + "\n" : OutboxTable.details(item))
+            console.write(
+                invocation.has("json")
+                    ? item.json.text + "\n" : OutboxTable.details(item, now: Environment.live.now())
+            )
             return .done
         }
     }

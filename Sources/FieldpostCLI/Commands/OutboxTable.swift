@@ -59,7 +59,7 @@ enum OutboxTable {
     }
 
     /// Everything about one operation.
-    static func details(_ item: OutboxItem) -> String {
+    static func details(_ item: OutboxItem, now: Timestamp) -> String {
         var lines: [(String, String)] = [
             ("operation", item.operation.text), ("number", "\(item.seq), group \(item.group)"),
             ("change", "\(item.action) \(item.table) \(item.row)"), ("state", item.state.rawValue),
@@ -69,6 +69,15 @@ enum OutboxTable {
         if let failure = item.failure {
             lines.append(("refused", "\(failure.code): \(failure.message)"))
             if !failure.fields.isEmpty { lines.append(("columns", failure.fields.joined(separator: ", "))) }
+        }
+        switch item.decision {
+        case .discard: lines.append(("decided", "to discard it, once the server has said whether it has it"))
+        case .edit(let values):
+            lines.append(("decided", "to set \(values.text), once the server has answered"))
+        case nil: break
+        }
+        for attempt in item.history {
+            lines.append(("attempt", "\(age(attempt.at, now: now)) ago: \(attempt.code) \(attempt.message)"))
         }
         for (name, part) in item.change.json.members.map({ ($0.name, $0.value.object ?? [:]) }) {
             for member in part.members { lines.append((name, "\(member.name) = \(member.value.text())")) }

@@ -30,7 +30,7 @@ CREATE TABLE fieldpost_outbox (
   held_by TEXT, error TEXT,
   wire_seq INTEGER,                    -- NULL: seq; a repaired operation gets a new one
   history TEXT,                        -- JSON: what came of each attempt, oldest first
-  wish TEXT                            -- JSON: what a person decided while the answer is outstanding
+  decision TEXT                            -- JSON: what a person decided while the answer is outstanding
 );
 INSERT INTO fieldpost_outbox VALUES(1,'01a22ba1-b8dc-784a-b47d-77592f4386d1',1,'jobs','0191d3a0-0000-7000-8000-000000000000','create','{"set":{"status":"open","urgency":3,"total_idr":0,"hours":0.0,"paid":false,"opened_at":1764460800000,"plate":null,"photo":"00FF","rate":"12.50","steps":["wash"],"car":{"make":"Kijang","doors":4},"tags":["new"]}}',NULL,NULL,1,1796028348636,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 INSERT INTO fieldpost_outbox VALUES(2,'01a22ba1-b8e8-7fd6-ba36-7831b05629d5',2,'jobs','0191d3a0-0000-7000-8000-000000000001','create','{"set":{"status":"open","urgency":3,"total_idr":1000,"hours":0.125,"paid":false,"opened_at":1764460800001,"plate":"B 1 é","photo":null,"rate":"12.50","steps":["wash"],"car":null,"tags":["new"]}}',NULL,NULL,1,1796028348648,0,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
@@ -871,7 +871,7 @@ CREATE INDEX fieldpost_outbox_row ON fieldpost_outbox (row, tbl);
 CREATE INDEX fieldpost_outbox_pending ON fieldpost_outbox (state) WHERE state = 0;
 CREATE INDEX fieldpost_outbox_waiting ON fieldpost_outbox (next_attempt_at) WHERE state = 1;
 CREATE INDEX fieldpost_outbox_aside ON fieldpost_outbox (state) WHERE state >= 2;
-CREATE INDEX fieldpost_outbox_wish ON fieldpost_outbox (seq) WHERE wish IS NOT NULL;
+CREATE INDEX fieldpost_outbox_decided ON fieldpost_outbox (seq) WHERE decision IS NOT NULL;
 CREATE INDEX fieldpost_replaced_row ON fieldpost_replaced (row);
 CREATE INDEX fieldpost_released_seq ON fieldpost_released (seq);
 CREATE INDEX "fieldpost_parts.job_id" ON "parts" ("job_id");

@@ -304,4 +304,31 @@ import Testing
 
         #expect(try entries == before)
     }
+
+    // MARK: Waiting for it
+
+    @Test func `who waits for an operation is answered although it got another place`() async throws {
+        let shop = try await Shop(Self.schema)
+        let engine = shop.engine(ScriptedTransport([.accept]))
+        let id = try await shop.note("a")
+        let handle = shop.store.operation(id)
+        async let outcome = handle.settled()
+        try await shop.note("b")
+        #expect(try await shop.rename("a", "new") == id)
+
+        _ = await engine.sync()
+
+        #expect(try await outcome.status == "applied")
+        #expect(try await handle.settled().status == "applied")
+    }
+
+    @Test func `an operation that vanished counts as discarded`() async throws {
+        let shop = try await Shop(Self.schema)
+        let id = try await shop.note("a")
+        async let outcome = shop.store.settled(id)
+        try await shop.store.write { try $0.delete("notes", row: "a") }
+
+        #expect(try await outcome.status == "discarded")
+        #expect(try await shop.store.status().state == .allSynced)
+    }
 }

@@ -175,7 +175,7 @@ import Testing
 
         #expect(throws: FieldpostError.self) { try edit(id, ["totl": 1]) }
         #expect(throws: FieldpostError.self) { try edit(id, ["total_idr": "much"]) }
-        #expect(try device.scalar("SELECT count(*) FROM fieldpost_outbox WHERE wish IS NOT NULL") == 0)
+        #expect(try device.scalar("SELECT count(*) FROM fieldpost_outbox WHERE decision IS NOT NULL") == 0)
     }
 
     // MARK: Dead letters

@@ -1,12 +1,14 @@
-internal import FieldpostCore
+public import FieldpostCore
 internal import FieldpostSQLite
 
 /// What a person decided about an operation while the server may have it.
 ///
 /// It is kept with the operation and carried out as soon as the server's word is here: a run asks the server to void what
 /// it does not know, so that a late request can do no harm.
-enum Wish: Equatable {
+public enum Decision: Equatable, Sendable {
+    /// To give it up.
     case discard
+    /// To give it these wire values, by column.
     case edit(JSONObject)
 
     var text: String {
@@ -18,12 +20,12 @@ enum Wish: Equatable {
 
     init?(_ text: String) {
         guard let object = try? JSON(text: text).object else { return nil }
-        self = object["set"]?.object.map(Wish.edit) ?? .discard
+        self = object["set"]?.object.map(Decision.edit) ?? .discard
     }
 }
 
 /// The decisions that wait for an answer.
-struct Wishes {
+struct Decisions {
     let db: LocalDatabase
     let now: Timestamp
 
@@ -33,38 +35,38 @@ struct Wishes {
     }
 
     /// Keeps a decision until the answer is here; the last one counts.
-    func keep(_ wish: Wish, for entry: OutboxEntry) throws {
+    func keep(_ decision: Decision, for entry: OutboxEntry) throws {
         for mate in try db.group(of: entry) {
             try db.connection.run(
-                "UPDATE fieldpost_outbox SET wish = ? WHERE seq = ?",
-                mate.seq == entry.seq ? .text(wish.text) : .null,
+                "UPDATE fieldpost_outbox SET decision = ? WHERE seq = ?",
+                mate.seq == entry.seq ? .text(decision.text) : .null,
                 .integer(mate.seq)
             )
         }
     }
 
-    /// The wishes by their operation's place.
-    func all() throws -> [Int64: Wish] {
-        var wishes: [Int64: Wish] = [:]
-        try db.connection.forEach("SELECT seq, wish FROM fieldpost_outbox WHERE wish IS NOT NULL") {
-            wishes[$0.integer(0)] = Wish($0.text(1))
+    /// The decisions by their operation's place.
+    func all() throws -> [Int64: Decision] {
+        var decisions: [Int64: Decision] = [:]
+        try db.connection.forEach("SELECT seq, decision FROM fieldpost_outbox WHERE decision IS NOT NULL") {
+            decisions[$0.integer(0)] = Decision($0.text(1))
         }
-        return wishes
+        return decisions
     }
 
     /// Carries out what no answer can upset any more, inside the engine's transaction.
     func fulfil(random: inout some RandomNumberGenerator) throws {
-        for entry in try db.entries(where: "wish IS NOT NULL") {
+        for entry in try db.entries(where: "decision IS NOT NULL") {
             // An earlier decision may have taken this one's operation with it.
             guard let entry = try db.entries(where: "seq = ?", .integer(entry.seq)).first,
-                let wish = entry.wish.flatMap(Wish.init)
+                let decision = entry.decision.flatMap(Decision.init)
             else { continue }
             if try db.group(of: entry).contains(where: InDoubt(db).contains) { continue }
             try db.connection.run(
-                "UPDATE fieldpost_outbox SET wish = NULL WHERE seq = ?",
+                "UPDATE fieldpost_outbox SET decision = NULL WHERE seq = ?",
                 .integer(entry.seq)
             )
-            switch wish {
+            switch decision {
             case .discard: try Repair(db).takeBack(entry, now: now)
             case .edit(let values): try edit(entry, values, random: &random)
             }
@@ -156,7 +158,7 @@ struct InDoubt {
     /// settled.
     func toVoid(limit: Int) throws -> [OutboxEntry] {
         let deadLetters = #"state >= 2 AND state = 3 AND instr(error, '"unsettled":true')"#
-        let asked = try db.entries(where: "wish IS NOT NULL") + db.entries(where: deadLetters)
+        let asked = try db.entries(where: "decision IS NOT NULL") + db.entries(where: deadLetters)
         var found: [OutboxEntry] = []
         var seen: Set<Int64> = []
         for entry in asked where seen.insert(entry.group).inserted {
