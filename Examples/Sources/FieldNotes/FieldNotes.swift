@@ -2,6 +2,8 @@ import Fieldpost
 import Foundation
 
 /// A walk through the model without a screen: what an app's views would do, printed.
+///
+/// The backend is only in memory, so that nothing else has to run; an app in the field has an `HTTPTransport` there.
 @main struct FieldNotes {
     @MainActor static func main() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(
@@ -13,6 +15,11 @@ import Foundation
             at: folder.appending(path: "notes.db").path,
             schema: fieldNotesSchema
         )
+        let backend = MockTransport(schema: fieldNotesSchema, fixtures: fixtures) { operation in
+            operation.change.set["title"] == "" ? "title_missing" : nil
+        }
+        let engine = SyncEngine(store: store, transport: backend) { _ in nil }
+        try await store.signIn(account: "ranger")
         let model = NotesModel(store)
         let status = SyncStatusModel(store)
         let following = [Task { await model.run() }, Task { await status.run() }]
@@ -32,12 +39,53 @@ import Foundation
         model.show(.tagged("bird"))
         await until { model.notes.count == 1 }
         await model.finishAll()
-        await until { model.openCount == 1 && status.status.local == 4 }
+        await until { model.openCount == 1 && status.status.pending == 4 }
         print("after finishing the birds, open: \(model.openCount)")
         print(status.sentence)
 
+        try await sync(engine, backend, model, status)
+
         following.forEach { $0.cancel() }
         await store.close()
+    }
+
+    /// What the ranger's office knows already.
+    private static let fixtures: [String: [JSONObject]] = [
+        "notes": [
+            [
+                "id": "0191b2a0-0000-7000-8000-000000000001", "title": "Closed: the north path", "kind": "hazard",
+                "seen_at": 1_764_460_800_000,
+            ]
+        ]
+    ]
+
+    /// No signal, then a signal, then a note that the office refuses and the ranger mends.
+    @MainActor private static func sync(
+        _ engine: SyncEngine,
+        _ backend: MockTransport,
+        _ model: NotesModel,
+        _ status: SyncStatusModel
+    ) async throws {
+        backend.setOffline(true)
+        _ = await engine.sync()
+        await until { status.status.state == .offline }
+        print(status.sentence)
+
+        backend.setOffline(false)
+        model.show(.all)
+        _ = await engine.sync()
+        await until { status.status.state == .allSynced && model.notes.count == 3 }
+        print("\(status.sentence); notes here: \(model.notes.count), at the office: \(backend.rows("notes").count)")
+
+        await model.add("", at: Date())
+        _ = await engine.sync()
+        await until { status.needsAttention }
+        let refused = await model.refused()
+        print("\(status.sentence): \(refused.map { $0.failure?.code ?? "" })")
+        for item in refused { await model.mend(item, title: "Untitled") }
+        _ = await engine.sync()
+        await until { status.status.state == .allSynced }
+        print("\(status.sentence); the office has \(backend.rows("notes").count) notes")
     }
 
     /// Lets the models take their turns until they show what is expected.

@@ -80,6 +80,14 @@ import Observation
         }
     }
 
+    /// What the server refused, for a sheet that shows its reason.
+    func refused() async -> [OutboxItem] { await attempt { try await $0.outbox(.failed) } ?? [] }
+
+    /// Gives a refused note another title and sends it again.
+    func mend(_ item: OutboxItem, title: String) async {
+        await attempt { try await $0.edit(item.operation, set: ["title": .string(title)]) }
+    }
+
     func delete(_ note: Note) async { await attempt { try await $0.delete(note) } }
 
     /// How many notes there are of each kind: an aggregate, by SQL.

@@ -47,6 +47,60 @@ enum Files {
         return try RESTProfile(json: try bytes(path, "profile"))
     }
 
+    /// The rows by table in the file that `--mock` names.
+    static func fixtures(_ invocation: Invocation, _ schema: Schema) throws -> [String: [JSONObject]]? {
+        guard let path = invocation["mock"] else { return nil }
+        let bytes = try bytes(path, "fixtures")
+        do {
+            guard let object = try JSON(bytes: bytes).object else {
+                throw Fault(place: "", reason: "no object of tables")
+            }
+            return try Dictionary(
+                uniqueKeysWithValues: object.members.map {
+                    ($0.name, try rows($0.value, of: $0.name, schema))
+                }
+            )
+        } catch {
+            throw Failure(
+                "type",
+                "The fixtures file \(path) is not {\"table\": [rows]}: \(error).",
+                exit: .badData
+            )
+        }
+    }
+
+    private static func rows(_ json: JSON, of name: String, _ schema: Schema) throws(Fault) -> [JSONObject] {
+        guard let table = schema.table(name) else {
+            throw Fault(place: name, reason: "the schema has no such table")
+        }
+        guard let list = json.array else { throw Fault(place: name, reason: "no list of rows") }
+        var rows: [JSONObject] = []
+        for (index, json) in list.enumerated() {
+            let place = "\(name)[\(index)]"
+            guard let row = json.object else { throw Fault(place: place, reason: "no row") }
+            for member in row.members {
+                guard let column = table.column(member.name) else {
+                    throw Fault(place: place, reason: "the table has no column \(member.name)")
+                }
+                do throws(ColumnTypeError) { _ = try column.value(from: member.value) } catch {
+                    throw Fault(place: "\(place).\(column.name)", reason: error.message)
+                }
+            }
+            guard row[table.key] != nil else {
+                throw Fault(place: place, reason: "its key \(table.key) is missing")
+            }
+            rows.append(row)
+        }
+        return rows
+    }
+
+    /// What is wrong at a place of a file.
+    private struct Fault: Error, CustomStringConvertible {
+        let place: String
+        let reason: String
+        var description: String { place.isEmpty ? reason : "\(place): \(reason)" }
+    }
+
     private static func bytes(_ path: String, _ what: String) throws -> [UInt8] {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), !isFolder.boolValue else {

@@ -14,6 +14,7 @@ struct OpenDevice: Sendable {
         .required("db", "FILE", "the device's database, made if absent"),
         .optional("server", "URL", "the server to sync with"),
         .optional("rest", "FILE", "how to sync with a REST server that is not Fieldpost's"),
+        .optional("mock", "FILE", "rows by table of a backend that is only in memory; no server is needed"),
         .optional("token", "TOKEN", "what the server lets in"),
         .optional("token-file", "FILE", "a file that holds the token"),
     ]
@@ -25,7 +26,10 @@ struct OpenDevice: Sendable {
         let schema = try Files.schema(try invocation.required("schema"))
         let server = try Files.server(invocation)
         let profile = try Files.profile(invocation)
-        if server != nil, profile != nil { throw UsageError("Give either --server or --rest.") }
+        let fixtures = try Files.fixtures(invocation, schema)
+        if [server != nil, profile != nil, fixtures != nil].count(where: \.self) > 1 {
+            throw UsageError("Give one of --server, --rest and --mock.")
+        }
         let token = try Files.token(invocation)
         clock = AdjustableClock()
         var configuration = Store.Configuration()
@@ -36,7 +40,7 @@ struct OpenDevice: Sendable {
             configuration: configuration
         )
         self.store = store
-        if token != nil {
+        if token != nil || fixtures != nil {
             // A file of an app has an account already, and it stays.
             do { try await store.signIn(account: Self.account) } catch let error as FieldpostError
                 where error.code == .wrongState
@@ -45,6 +49,10 @@ struct OpenDevice: Sendable {
         let environment = configuration.environment
         if let profile {
             network = SwitchedTransport(try RESTTransport(profile: profile, store: store))
+        } else if let fixtures {
+            network = SwitchedTransport(
+                MockTransport(schema: schema, fixtures: fixtures, environment: environment)
+            )
         } else {
             network = server.map { SwitchedTransport(HTTPTransport(server: $0, environment: environment)) }
         }
