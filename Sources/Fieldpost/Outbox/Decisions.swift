@@ -102,14 +102,13 @@ struct Decisions {
     func editAgain(_ entry: OutboxEntry, _ values: JSONObject) throws {
         let isMade = try db.capturing(at: now) { try update(entry, values) }
         if isMade { return }
-        try db.connection.run(
-            "INSERT INTO fieldpost_conflicts (operation, tbl, row, mine, theirs, at) VALUES (?, ?, ?, ?, NULL, ?)",
-            .text(entry.id.text),
-            .text(entry.table),
-            .text(entry.row),
-            .text(Change(set: values).json.text),
-            .integer(now.milliseconds)
+        let lost = LostEdit(
+            operation: entry.id,
+            action: "update",
+            change: Change(set: values).json.text,
+            theirs: nil
         )
+        try Conflicts(db).add(lost, table: entry.table, row: entry.row, now: now)
     }
 
     private func update(_ entry: OutboxEntry, _ values: JSONObject) throws -> Bool {

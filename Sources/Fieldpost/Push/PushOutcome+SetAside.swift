@@ -43,15 +43,13 @@ extension PushOutcome {
         own.id = entry.id
         guard try leaveOutbox(entry, own) else { return }
         summary.conflicts += 1
-        try db.connection.run(
-            "INSERT INTO fieldpost_conflicts (operation, tbl, row, mine, theirs, at) VALUES (?, ?, ?, ?, ?, ?)",
-            .text(entry.id.text),
-            .text(entry.table),
-            .text(entry.row),
-            .text(entry.change ?? "{}"),
-            result.row.map { .text($0.text) } ?? .null,
-            .integer(now.milliseconds)
+        let lost = LostEdit(
+            operation: entry.id,
+            action: entry.action,
+            change: entry.change ?? "{}",
+            theirs: result.row?.text
         )
+        try Conflicts(db).add(lost, table: entry.table, row: entry.row, now: now)
     }
 
     private func takeServerRow(_ result: OperationResult, _ state: RowState) throws {

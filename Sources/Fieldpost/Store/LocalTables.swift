@@ -90,7 +90,8 @@ enum LocalTables {
 
         -- Values that lost, until someone settles them.
         CREATE TABLE fieldpost_conflicts (
-          id INTEGER PRIMARY KEY AUTOINCREMENT, operation TEXT, tbl TEXT, row TEXT, mine TEXT, theirs TEXT, at INTEGER
+          id INTEGER PRIMARY KEY AUTOINCREMENT, operation TEXT, tbl TEXT, row TEXT, mine TEXT, theirs TEXT, at INTEGER,
+          action TEXT, image TEXT              -- JSON: the row as the user saw it
         );
 
         -- Changes from the server that could not be applied yet, with the reason.

@@ -168,6 +168,10 @@ extension WriteTransaction {
         try key(row, nil, try database.table(table))
     }
 
+    func settle(_ conflict: Int64, keep winner: Winner) throws {
+        try Conflicts(database).settle(conflict, keep: winner)
+    }
+
     /// The ids of the operations this transaction has made or changed so far, in order.
     public func operations() throws -> [OperationID] { try database.recordedOperations() }
 

@@ -1,3 +1,4 @@
+internal import Fieldpost
 internal import FieldpostCore
 
 /// One command of the device's protocol, read from its line.
@@ -21,6 +22,7 @@ enum DeviceRequest: Equatable, Sendable {
     case discard(String, dependants: Bool)
     case edit(String, set: JSONObject)
     case undo(String)
+    case settle(Int64, keep: Winner)
     case settled(String)
     case clock(offset: Int64)
     case network(up: Bool)
@@ -91,10 +93,24 @@ enum DeviceRequest: Equatable, Sendable {
                 throw DeviceRequest.usage("edit needs “set” as an object of columns.")
             }
             return .edit(try members.string("operation"), set: set)
+        case "settle": return .settle(try members.integer("conflict"), keep: try winner(members))
         case "settled": return .settled(try members.string("operation"))
         case "clock": return .clock(offset: try members.integer("offset_ms"))
         case "network": return .network(up: try members.bool("up"))
         default: throw .unsupported(name)
+        }
+    }
+
+    private static func winner(_ members: Members) throws(Failure) -> Winner {
+        switch try members.string("keep") {
+        case "mine": return .mine
+        case "theirs": return .theirs
+        case "value":
+            guard let values = members.object["value"]?.object else {
+                throw usage("settle with keep “value” needs “value” as an object of columns.")
+            }
+            return .value(values)
+        default: throw usage("settle keeps “mine”, “theirs” or “value”.")
         }
     }
 

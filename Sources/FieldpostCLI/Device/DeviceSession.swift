@@ -85,6 +85,10 @@ struct DeviceSession: Sendable {
             let id = try await store.edit(try operation(text), set: set)
             await wrote()
             return [id].json
+        case .settle(let conflict, let winner):
+            let ids = try await store.settle(conflict, keep: winner)
+            await wrote()
+            return ids.json
         case .settled(let text):
             let outcome = try await store.outcome(of: try operation(text))
             return ["outcome": outcome.map { .object($0.json) } ?? .null]

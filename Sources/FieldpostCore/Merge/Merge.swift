@@ -25,7 +25,8 @@ public enum Merge {
         }
     }
 
-    static func changed(_ row: JSONObject, by change: Change) -> JSONObject {
+    /// The row after one change.
+    package static func changed(_ row: JSONObject, by change: Change) -> JSONObject {
         var row = row
         for member in change.set.members { row[member.name] = member.value }
         for member in change.inc.members {
