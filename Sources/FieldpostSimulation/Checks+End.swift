@@ -113,10 +113,11 @@ extension Checks {
                 let code = row[4].text.flatMap { try? JSON(text: $0).string } ?? ""
                 let isExplained: Bool =
                     switch code {
-                    case "credit_limit": try isOverLimit(words, connection, row[1])
+                    case "credit_limit": try isOverLimit(connection, row[1])
                     case "status_allowed", "title_allowed": words.contains(Workload.forbidden)
                     case "too_large": words.contains(Workload.huge)
                     case "server_error": words.contains(Workload.poison)
+                    case "reference": try refersToDeleted(connection, row[1])
                     case "group", "retry", "voided": true
                     default: false
                     }
@@ -130,11 +131,26 @@ extension Checks {
         }
     }
 
-    private func isOverLimit(_ words: String, _ connection: Connection, _ group: Value) throws -> Bool {
+    private func isOverLimit(_ connection: Connection, _ group: Value) throws -> Bool {
         try connection.scalar(
             "SELECT max(change ->> '$.set.total_idr') FROM fieldpost_outbox WHERE ifnull(grp, seq) = ?",
             group
         )?.integer ?? 0 > Workload.creditLimit
+    }
+
+    /// Whether the group deletes an order, or refers to one that somebody deleted.
+    private func refersToDeleted(_ connection: Connection, _ group: Value) throws -> Bool {
+        let rows = try connection.query(
+            "SELECT tbl, action, change ->> '$.set.order_id' FROM fieldpost_outbox WHERE ifnull(grp, seq) = ?",
+            group
+        )
+        return try rows.contains { row in
+            if row[0] == "orders", row[1] == "delete" { return true }
+            return try world.server.connection.scalar(
+                "SELECT deleted FROM fieldpost_feed WHERE tbl = 'orders' AND row = ?",
+                row[2]
+            ) == 1
+        }
     }
 
     private func isHeld(

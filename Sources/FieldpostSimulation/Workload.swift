@@ -37,6 +37,11 @@ enum Workload {
             Column("amount_idr", .integer)
         }
         .conflict(.appendOnly)
+        let items = Table("items", scopeFrom: "order_id") {
+            Column("id", .uuid).primaryKey()
+            Column("order_id", .uuid).references("orders", onDelete: .cascade)
+            Column("amount", .integer)
+        }
         var notes = Table("notes") {
             Column("id", .text).primaryKey()
             Column("title", .text)
@@ -56,7 +61,7 @@ enum Workload {
                 .check("status_allowed", "status <> '\(forbidden)'")
             notes = notes.check("title_allowed", "title <> '\(forbidden)'")
         }
-        return Schema(version: 1, tables: [orders, payments, notes, bays])
+        return Schema(version: 1, tables: [orders, payments, items, notes, bays])
     }
 
     /// Draws one transaction that makes sense on what the device shows.
@@ -65,11 +70,13 @@ enum Workload {
     {
         var change = Change()
         for _ in 0...random.below(3) {
-            switch random.below(11) {
+            switch random.below(13) {
             case 0..<3: order(&change, now: now, random: &random)
             case 3..<4: try payment(&change, database, now: now, random: &random)
             case 4..<5: try orderUpdate(&change, database, random: &random)
             case 5: bay(&change, random: &random)
+            case 6: try item(&change, database, now: now, random: &random)
+            case 7: try orderDelete(&change, database, random: &random)
             default: try note(&change, database, random: &random)
             }
         }
@@ -124,6 +131,48 @@ enum Workload {
             )
         )
         change.story += " payment"
+    }
+
+    private static func item(
+        _ change: inout Change,
+        _ database: LocalDatabase,
+        now: Timestamp,
+        random: inout SeededRandom
+    ) throws {
+        guard let order = try anOrder(database, random: &random) else { return }
+        let (id, amount) = (UUIDText.version7(at: now, using: &random), Int64(random.below(90)))
+        change.statements.append(
+            (
+                "INSERT INTO items (id, order_id, amount) VALUES (?, ?, ?)",
+                [.text(id), order, .integer(amount)]
+            )
+        )
+        // Moves another one to the same order.
+        if random.chance(30) {
+            change.statements.append(
+                (
+                    "UPDATE items SET order_id = ?, amount = amount + 1 WHERE id = (SELECT min(id) FROM items)",
+                    [order]
+                )
+            )
+        }
+        change.story += " item"
+    }
+
+    /// Takes the items along; what was paid for stays.
+    private static func orderDelete(
+        _ change: inout Change,
+        _ database: LocalDatabase,
+        random: inout SeededRandom
+    ) throws {
+        guard let order = try anOrder(database, random: &random) else { return }
+        change.statements.append(
+            (
+                "DELETE FROM orders WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM payments WHERE order_id = ?1)",
+                [order]
+            )
+        )
+        change.story += " order-delete"
     }
 
     private static func orderUpdate(
@@ -204,6 +253,7 @@ enum Workload {
                 "plate": .string("mended \(number)"), "status": .string("mended \(number)"),
                 "total_idr": .integer(Int64(number)),
             ]
+        case "items": ["amount": .integer(Int64(number))]
         case "payments": ["amount_idr": .integer(Int64(number))]
         case "notes": ["title": .string("mended \(number)"), "body": .string("mended \(number)")]
         default: ["occupant": .string("mended \(number)")]

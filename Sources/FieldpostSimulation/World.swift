@@ -114,10 +114,15 @@ final class World {
     private func write(_ device: SimulatedDevice, _ app: SimulatedApp) throws {
         let time = device.clock(now)
         let change = try Workload.change(on: app.database, now: time, random: &random)
-        if try device.write(by: app, at: time, killedAfter: countdown(6, upTo: 12), change) {
-            note("write", "\(app.name) wrote\(change.story)")
-        } else {
-            try restart(device, app, "killed during a write")
+        let kill = countdown(6, upTo: 12)
+        do {
+            if try device.write(by: app, at: time, killedAfter: kill, change) {
+                note("write", "\(app.name) wrote\(change.story)")
+            } else {
+                try restart(device, app, "killed during a write")
+            }
+        } catch let error as FieldpostError where error.code == .check {
+            note("broken reference", "\(app.name) could not write\(change.story): rows refer to each other")
         }
     }
 

@@ -168,7 +168,9 @@ import Testing
         #expect(try device.plan()?.entries.map(\.id) == group)
     }
 
-    @Test func `applied before what it builds on has an answer: both are asked for again, and both count`() throws {
+    @Test func `applied before what it builds on has an answer: both are asked for again, and both count`()
+        throws
+    {
         _ = try note("a")
         try device.push(OperationResult.applied(7))
         let first = try device.write("UPDATE notes SET likes = likes + 5 WHERE id = 'a'")[0]
