@@ -22,7 +22,7 @@ struct Checks {
         }
     }
 
-    private func ids(_ connection: Connection, _ sql: String) throws -> [String] {
+    func ids(_ connection: Connection, _ sql: String) throws -> [String] {
         try connection.query(sql).compactMap { $0[0].text }
     }
 
@@ -69,102 +69,67 @@ struct Checks {
         }
     }
 
-    // MARK: The end
+    // MARK: Base and replay
 
-    func everything() throws {
-        for device in world.devices { try nothingLost(on: device) }
-        try nothingWaiting()
-        try exactlyOnce()
-        try order()
-        try convergence()
-    }
-
-    private func nothingWaiting() throws {
-        for device in world.devices {
-            let left = try device.database.connection.scalar(
-                "SELECT count(*) FROM fieldpost_outbox WHERE state < 2"
-            )
-            if left != .integer(0) {
-                throw Violation(message: "P3: \(device.name) still has work that could go")
-            }
-        }
-    }
-
-    /// P2: the tally holds exactly what people were told was added, less what was set aside.
-    private func exactlyOnce() throws {
-        var expected = world.devices.reduce(0) { $0 + ($1.counted["tally"] ?? 0) }
-        for device in world.devices {
-            expected -= try setAside(device)
-        }
-        let found =
-            try world.server.connection.scalar("SELECT likes FROM notes WHERE id = 'tally'")?.integer ?? 0
-        if found != expected {
-            throw Violation(message: "P2: the tally is \(found), and \(expected) were added")
-        }
-        let twice = try world.server.connection.query(
-            "SELECT id FROM fieldpost_operations GROUP BY id HAVING count(*) > 1"
+    /// The outbox as it stands, to see whether something changed it.
+    static func outbox(_ device: SimulatedDevice) throws -> [[Value]] {
+        try device.database.connection.query(
+            "SELECT seq, id, state, attempts, change, held_by FROM fieldpost_outbox ORDER BY seq"
         )
-        if !twice.isEmpty { throw Violation(message: "P2: an operation is settled twice") }
     }
 
-    /// What lost or failed operations would have added.
-    private func setAside(_ device: SimulatedDevice) throws -> Int64 {
+    /// What the server last said of the rows that have unsettled operations, by `table/row`.
+    static func bases(_ device: SimulatedDevice) throws -> [String: JSONObject] {
+        var bases: [String: JSONObject] = [:]
         let rows = try device.database.connection.query(
-            """
-            SELECT change FROM fieldpost_outbox WHERE row = 'tally' AND tbl = 'notes'
-            UNION ALL SELECT change FROM fieldpost_outcomes WHERE row = 'tally' AND tbl = 'notes' AND status <> 'applied'
-            """
+            "SELECT tbl, row, base FROM fieldpost_rows WHERE base IS NOT NULL AND deleted = 0"
         )
-        return rows.reduce(0) { sum, row in
-            let change = row[0].text.flatMap { try? JSON(text: $0).object }
-            let added = change?["inc"]?.object?["likes"]?.integer ?? 0
-            return sum + added + (change?["set"]?.object?["likes"]?.integer ?? 0)
-        }
-    }
-
-    /// P3: the server applied each device's operations on a row in the order they were made.
-    private func order() throws {
-        let rows = try world.server.connection.query(
-            "SELECT device, operation, seq FROM fieldpost_operations WHERE status = 'applied' ORDER BY rowid"
-        )
-        var last: [String: Int64] = [:]
         for row in rows {
-            guard let operation = row[1].text.flatMap({ try? JSON(text: $0).object }),
-                let seq = row[2].integer
-            else { continue }
-            let place = "\(row[0]) \(operation["table"]?.string ?? "") \(operation["row"]?.string ?? "")"
-            if let before = last[place], before >= seq {
-                throw Violation(message: "P3: operation \(seq) on \(place) was applied after \(before)")
-            }
-            last[place] = seq
+            bases["\(row[0].text ?? "")/\(row[1].text ?? "")"] = try JSON(text: row[2].text ?? "").object
+        }
+        return bases
+    }
+
+    /// Every row with unsettled operations is the server's row with these on top.
+    func everyRowIsReplay(on device: SimulatedDevice) throws {
+        let bases = try Checks.bases(device)
+        for row in try device.database.connection.query("SELECT DISTINCT tbl, row FROM fieldpost_outbox") {
+            let (table, key) = (row[0].text ?? "", row[1].text ?? "")
+            try isReplay(device, table, key, on: bases["\(table)/\(key)"])
         }
     }
 
-    /// Every device shows what the server has.
-    private func convergence() throws {
-        for table in Workload.schema.tables {
-            let sql =
-                "SELECT \(table.columns.map { quoted($0.name) }.joined(separator: ", ")) FROM \(table.name) ORDER BY 1"
-            let truth = try world.server.connection.query(sql)
-            for device in world.devices {
-                let failed = Set(
-                    try ids(
-                        device.database.connection,
-                        "SELECT row FROM fieldpost_outbox WHERE tbl = \(sqlString(table.name))"
-                    )
-                )
-                let shown = try device.database.connection.query(sql)
-                let left = truth.filter { !failed.contains($0[0].text ?? "") }
-                let right = shown.filter { !failed.contains($0[0].text ?? "") }
-                if left != right {
-                    let difference = zip(left, right).first { $0 != $1 }
-                    throw Violation(
-                        message:
-                            "\(device.name) and the server differ in \(table.name): \(left.count) and \(right.count) rows"
-                            + (difference.map { "; the server has \($0.0), the device \($0.1)" } ?? "")
-                    )
-                }
-            }
+    /// The row is `base` with its unsettled operations on top.
+    func isReplay(_ device: SimulatedDevice, _ name: String, _ key: String, on base: JSONObject?) throws {
+        guard let table = Workload.schema.table(name) else { return }
+        let connection = device.database.connection
+        let repair = Repair(device.database)
+        let operations = try connection.query(
+            "SELECT id FROM fieldpost_outbox WHERE tbl = ? AND row = ? ORDER BY seq",
+            .text(name),
+            .text(key)
+        ).map { try repair.entry(OperationID(stored: $0[0].text ?? "")).operation(table) }
+        let wanted = Merge.replay(base: base, operations: operations, table: table)
+        let shown = try connection.query(
+            "SELECT \(table.columns.map { quoted($0.name) }.joined(separator: ", ")) FROM \(quoted(name)) "
+                + "WHERE \(quoted(table.key)) = ?",
+            .text(key)
+        ).first
+        let expected = try wanted.map { wanted in
+            try table.columns.map { try Checks.canonical($0.type.value(from: wanted[$0.name] ?? .null), $0) }
         }
+        let found = try shown.map { try zip($0, table.columns).map { try Checks.canonical($0, $1) } }
+        if found != expected {
+            throw Violation(
+                message:
+                    "P5: \(name)/\(key) on \(device.name) is \(found.map { "\($0)" } ?? "gone"), and base and "
+                    + "replay make \(expected.map { "\($0)" } ?? "none")"
+            )
+        }
+    }
+
+    /// One text for each value, however it is spelled.
+    private static func canonical(_ value: Value, _ column: Column) throws -> Value {
+        try column.type.value(from: try column.type.json(from: value))
     }
 }

@@ -32,11 +32,20 @@ public struct Simulation {
         public var counts: [String: Int] = [:]
     }
 
-    /// The kinds of event that any larger number of runs must have met; one that never happens shows nothing.
+    /// The kinds of event that a dozen runs must have met; one that never happens shows nothing.
     public static let kinds = [
         "write", "refused write", "device killed", "server killed", "offline", "online", "request lost",
-        "request doubled",
-        "late request", "answer lost", "push", "pull", "run",
+        "request doubled", "late request", "answer lost", "push", "pull", "run", "app run", "extension run",
+        "stale answer", "rejection", "held", "conflict", "retry later", "poison", "too large", "busy",
+        "signed out",
+        "retry", "edit", "discard", "discard with dependants", "repair refused", "decision", "clock ahead",
+        "clock back",
+    ]
+    /// The kinds that fifty runs must have met as well.
+    public static let rareKinds = [
+        "gave up", "sign-in", "undo", "void", "edit carried out", "sleep", "healed by hand", "healed by time",
+        "opened anew", "dead letter credit_limit", "dead letter status_allowed", "dead letter title_allowed",
+        "dead letter group", "dead letter server_error", "dead letter too_large",
     ]
 
     /// Runs the whole of `configuration` in a folder of its own.
@@ -54,9 +63,30 @@ public struct Simulation {
             try world.heal()
         } catch let violation as Violation {
             world.report.violation = violation.message
+        } catch {
+            world.report.violation = "an error that nobody expected: \(error)"
         }
         world.close()
         return world.report
+    }
+
+    /// The shortest run of `configuration`, found by halving, that still breaks a promise.
+    ///
+    /// A longer run need not break one that a shorter one breaks, so it is short rather than the shortest.
+    public static func shrunk(_ configuration: Configuration) throws -> (steps: Int, report: Report) {
+        var configuration = configuration
+        var least = (steps: configuration.steps, report: try run(configuration))
+        var passing = 0
+        while least.steps - passing > 1 {
+            configuration.steps = (passing + least.steps) / 2
+            let report = try run(configuration)
+            if report.violation == nil {
+                passing = configuration.steps
+            } else {
+                least = (configuration.steps, report)
+            }
+        }
+        return least
     }
 }
 

@@ -74,7 +74,7 @@ import Testing
         (#"{"do":"undo","operation":"x"}"#, "operation_missing"),
         (#"{"do":"discard","operation":"x","dependants":true}"#, "operation_missing"),
         (#"{"do":"intent","name":"x","payload":{}}"#, "unsupported"),
-        (#"{"do":"settle","conflict":1,"keep":"mine"}"#, "unsupported"),
+        (#"{"do":"settle","conflict":1,"keep":"mine"}"#, "row_missing"),
         (#"{"do":"edit","operation":"x","set":{}}"#, "operation_missing"),
         (#"{"do":"edit","operation":"x"}"#, "usage"),
         (#"{"do":"clock","offset_ms":"1"}"#, "usage"), (#"{"do":"network","up":1}"#, "usage"),

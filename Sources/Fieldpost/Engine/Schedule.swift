@@ -55,10 +55,14 @@ package struct Schedule {
 
     /// When the next run is due, in milliseconds since 1970; 0 for at once.
     ///
-    /// Never further away than the delay was long: a wall clock that was set back must not stall the work.
+    /// Never further away than the delay was long: a wall clock that was set back must not stall the work. The nearer time
+    /// is kept, since one reckoned anew at each look would never come.
     package func due(now: Timestamp) throws -> Int64 {
-        let row = try db.connection.query("SELECT next_run_at, run_delay FROM fieldpost_lease")[0]
-        return min(row[0].integer ?? 0, now.milliseconds + (row[1].integer ?? 0))
+        try db.connection.run(
+            "UPDATE fieldpost_lease SET next_run_at = ?1 + run_delay WHERE next_run_at > ?1 + run_delay",
+            .integer(now.milliseconds)
+        )
+        return try db.connection.scalar("SELECT next_run_at FROM fieldpost_lease")?.integer ?? 0
     }
 
     /// Keeps why the last run ended, where that says something about the work: another process sending, or a run that

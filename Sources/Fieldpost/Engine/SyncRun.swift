@@ -243,9 +243,6 @@ package struct SyncRun: Sendable {
                     now: now,
                     random: &random
                 ))
-        case .tooLarge, .invalid:
-            // Half as much finds the group at fault, and lets the others through.
-            batchLimit = max(1, batch.entries.count / 2)
         case .serverError(let status) where isAlone:
             pushed =
                 pushed
@@ -261,7 +258,11 @@ package struct SyncRun: Sendable {
             // One group that makes the server fail must not keep the others from going; a second says it is the server.
             if hasFailedAlone { try fail(failure, db, now: now, random: &random) }
             hasFailedAlone = true
-        case .unreachable, .serverError:
+        case .tooLarge, .invalid, .serverError:
+            // Half as much finds the group at fault, and lets the others through: in this run, since on some systems each
+            // run is a process of its own, which remembers nothing.
+            batchLimit = max(1, batch.entries.count / 2)
+        case .unreachable:
             batchLimit = max(1, batch.entries.count / 2)
             try fail(failure, db, now: now, random: &random)
         default:

@@ -209,6 +209,8 @@ package struct PushOutcome {
         random: inout some RandomNumberGenerator
     ) throws {
         if results.allSatisfy({ $0.status == .applied }) {
+            // What builds on an operation without an answer says nothing of the row before that one is settled.
+            if try group.contains(where: { try isOutOfTurn($0) }) { return }
             for (entry, result) in zip(group, results) { try applied(entry, result) }
         } else if results.contains(where: { $0.status == .conflict }) {
             try conflict(group, results)
@@ -247,6 +249,17 @@ package struct PushOutcome {
         summary.applied += 1
         if let table = db.schema.table(entry.table) { try settleRow(of: entry, table, result) }
         try release(by: entry.id)
+    }
+
+    /// Whether an earlier operation of another group on the same row is unsettled.
+    private func isOutOfTurn(_ entry: OutboxEntry) throws -> Bool {
+        try db.connection.scalar(
+            "SELECT 1 FROM fieldpost_outbox WHERE row = ? AND tbl = ? AND seq < ? AND ifnull(grp, seq) <> ? LIMIT 1",
+            .text(entry.row),
+            .text(entry.table),
+            .integer(entry.seq),
+            .integer(entry.group)
+        ) != nil
     }
 
     private func settleRow(of entry: OutboxEntry, _ table: Table, _ result: OperationResult) throws {

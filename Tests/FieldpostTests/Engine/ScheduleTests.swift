@@ -52,6 +52,19 @@ import Testing
         #expect(forward <= 0)
     }
 
+    @Test func `after the clock was set back, the delay passes once, however often it is asked for`() throws {
+        try schedule.failed(steady, now: device.now, random: &device.random)
+        device.advance(-86_400_000)
+
+        var waits: [Int64] = []
+        for _ in 0..<3 {
+            waits.append(try due())
+            device.advance(500)
+        }
+
+        #expect(waits == [1_000, 500, 0])
+    }
+
     @Test func `a reset makes everything due`() throws {
         try device.write("INSERT INTO notes (id, title) VALUES ('a', '1')")
         try device.push(OperationResult.retry(50_000))

@@ -153,8 +153,7 @@ import Testing
         arguments: [
             (.forbidden("no"), .forbidden), (.misconfigured("no"), .misconfigured),
             (.needsUpgrade, .needsUpgrade), (.serverBehind, .serverBehind), (.unreachable("no"), .offline),
-            (.busy(retryAfterSeconds: 9), .waiting), (.serverError(500), .waiting), (.inProgress, .waiting),
-            (.resyncRequired, .waiting),
+            (.busy(retryAfterSeconds: 9), .waiting), (.inProgress, .waiting), (.resyncRequired, .waiting),
         ] as [(ExchangeFailure, SyncStatus.State)]
     )
     func `a failure of the whole request uses up nothing and says what it is`(
@@ -226,6 +225,33 @@ import Testing
 
         #expect(try await shop.store.outbox().map(\.operation) == [bad])
         #expect(try await shop.store.outbox().map(\.attempts) == [8])
+    }
+
+    @Test
+    func `an operation that makes the server fail stops nobody, though each run is a process of its own`()
+        async throws
+    {
+        let shop = try await Shop()
+        for row in 0..<12 { try await shop.note("n\(row)") }
+        let bad = try await shop.store.outbox()[3].operation
+
+        let report = await shop.engine(PoisonTransport(bad, .serverError(500), ScriptedTransport())).sync()
+
+        #expect(report.pushed == 11)
+        #expect(try await shop.store.outbox().map(\.operation) == [bad])
+        #expect(try await shop.store.outbox().map(\.attempts) == [1])
+    }
+
+    @Test func `a server that fails on everything is asked a few times, then left in peace`() async throws {
+        let shop = try await Shop()
+        let transport = ScriptedTransport(Array(repeating: .fail(.serverError(500)), count: 100))
+        for row in 0..<12 { try await shop.note("n\(row)") }
+
+        let report = await shop.engine(transport).sync()
+
+        #expect(transport.pushes.map(\.ids.count) == [10, 5, 2, 1, 1])
+        #expect(report.reason == "the server failed with status 500")
+        #expect(try await shop.store.status().state == .waiting)
     }
 
     @Test func `an answer that names nobody is asked for later, not in a loop`() async throws {

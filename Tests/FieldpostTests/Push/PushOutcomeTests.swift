@@ -168,6 +168,24 @@ import Testing
         #expect(try device.plan()?.entries.map(\.id) == group)
     }
 
+    @Test func `applied before what it builds on has an answer: both are asked for again, and both count`()
+        throws
+    {
+        _ = try note("a")
+        try device.push(OperationResult.applied(7))
+        let first = try device.write("UPDATE notes SET likes = likes + 5 WHERE id = 'a'")[0]
+        try device.write("UPDATE notes SET likes = likes + 1 WHERE id = 'a'")
+
+        try device.push { $0.id == first ? OperationResult.retry(0)($0) : OperationResult.applied(9)($0) }
+        let left = try device.outboxCount
+        device.advance(60_000)
+        try device.push { OperationResult.applied($0.id == first ? 8 : 9)($0) }
+
+        #expect(left == 2)
+        #expect(try device.outboxCount == 0)
+        #expect(try device.scalar("SELECT likes FROM notes") == 6)
+    }
+
     @Test func `results of operations nobody sent change nothing`() throws {
         _ = try note("a")
         let batch = try device.plan()!
