@@ -11,12 +11,16 @@ public struct Environment: Sendable {
     public var sleep: @Sendable (Duration) async throws -> Void
     /// A number from the whole range of 64 bits.
     public var randomBits: @Sendable () -> UInt64
+    /// What says when the network has changed.
+    public var connectivity: any ConnectivitySource = ManualConnectivity()
+    /// Milliseconds since some instant, asleep or awake, however the wall clock is set.
+    package var uptime: @Sendable () -> Int64 = { Uptime.milliseconds() }
     /// Names this process and one use of it, for ``isOwnerAlive``.
     var ownerName: @Sendable () -> String = { OwnerName.next() }
     /// Whether the process of a name that ``ownerName`` gave, here or elsewhere on this machine, may still run.
     var isOwnerAlive: @Sendable (String) -> Bool = { OwnerName.isAlive($0) }
 
-    /// An environment of the given parts.
+    /// An environment of the given parts, which hears nothing of the network.
     public init(
         now: @escaping @Sendable () -> Timestamp,
         sleep: @escaping @Sendable (Duration) async throws -> Void,
@@ -27,8 +31,14 @@ public struct Environment: Sendable {
         self.randomBits = randomBits
     }
 
-    /// The machine's clock and the system's random numbers.
-    public static let live = Environment(
+    /// The machine's clock, the system's random numbers and its hints of connectivity.
+    public static let live: Environment = {
+        var environment = clocks
+        environment.connectivity = SystemConnectivity()
+        return environment
+    }()
+
+    private static let clocks = Environment(
         now: { Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded())) },
         sleep: { try await Task.sleep(for: $0) },
         randomBits: {
@@ -46,6 +56,15 @@ package struct EnvironmentRandom: RandomNumberGenerator {
     let bits: @Sendable () -> UInt64
 
     package mutating func next() -> UInt64 { bits() }
+}
+
+private enum Uptime {
+    private static let start = ContinuousClock.now
+
+    static func milliseconds() -> Int64 {
+        let (seconds, attoseconds) = start.duration(to: .now).components
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    }
 }
 
 /// Names for those who send: the process, and a number within it.

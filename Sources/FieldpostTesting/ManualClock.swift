@@ -21,11 +21,19 @@ public final class ManualClock: @unchecked Sendable {
     private var elapsed: Int64 = 0
     private var random: SeededRandom
     private var sleepers: [Int: Sleeper] = [:]
-    private var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    private var watchers: [Watcher] = []
     private var nextSleeper = 0
     private var asked: [Duration] = []
+    /// The network's changes, which a test sends.
+    public let connectivity = ManualConnectivity()
+
+    private struct Watcher {
+        var isSatisfied: @Sendable (ManualClock) -> Bool
+        var continuation: CheckedContinuation<Void, Never>
+    }
 
     private struct Sleeper {
+        var duration: Duration
         var due: Int64
         var continuation: CheckedContinuation<Void, any Error>
     }
@@ -45,13 +53,16 @@ public final class ManualClock: @unchecked Sendable {
     /// How many sleep now.
     public var sleeperCount: Int { lock.withLock { sleepers.count } }
 
-    /// This clock, its sleeps and its random numbers, to be given to a store.
+    /// This clock, its sleeps, its random numbers and its ``connectivity``, to be given to a store.
     public var environment: Environment {
-        Environment(
+        var environment = Environment(
             now: { self.now },
             sleep: { try await self.sleep(for: $0) },
             randomBits: { self.lock.withLock { self.random.next() } }
         )
+        environment.connectivity = connectivity
+        environment.uptime = { self.lock.withLock { self.elapsed } }
+        return environment
     }
 
     /// Lets time pass, and wakes whoever waited for it, the earliest first.
@@ -75,11 +86,22 @@ public final class ManualClock: @unchecked Sendable {
     public func set(to time: Timestamp) { lock.withLock { self.time = time.milliseconds } }
 
     /// Returns once at least `count` sleep.
-    public func untilSleeping(_ count: Int = 1) async {
+    public func untilSleeping(_ count: Int = 1) async { await until { $0.sleepers.count >= count } }
+
+    /// Returns once `count` sleeps have begun, whether they are over or not.
+    public func untilSlept(_ count: Int) async { await until { $0.asked.count >= count } }
+
+    /// Returns once somebody sleeps whose whole sleep is as long as `isMeant` wants it.
+    public func untilSleeping(for isMeant: @escaping @Sendable (Duration) -> Bool) async {
+        await until { $0.sleepers.values.contains { isMeant($0.duration) } }
+    }
+
+    /// Returns once `isSatisfied`, which is asked under the lock.
+    private func until(_ isSatisfied: @escaping @Sendable (ManualClock) -> Bool) async {
         await withCheckedContinuation { continuation in
             let isThere = lock.withLock {
-                if sleepers.count >= count { return true }
-                watchers.append((count, continuation))
+                if isSatisfied(self) { return true }
+                watchers.append(Watcher(isSatisfied: isSatisfied, continuation: continuation))
                 return false
             }
             if isThere { continuation.resume() }
@@ -109,9 +131,10 @@ public final class ManualClock: @unchecked Sendable {
         if Task.isCancelled { return continuation.resume(throwing: CancellationError()) }
         let woken = lock.withLock {
             asked.append(duration)
-            sleepers[id] = Sleeper(due: elapsed &+ duration.wholeMilliseconds, continuation: continuation)
-            let woken = watchers.filter { $0.count <= sleepers.count }
-            watchers.removeAll { $0.count <= sleepers.count }
+            let due = elapsed &+ duration.wholeMilliseconds
+            sleepers[id] = Sleeper(duration: duration, due: due, continuation: continuation)
+            let woken = watchers.filter { $0.isSatisfied(self) }
+            watchers.removeAll { $0.isSatisfied(self) }
             return woken
         }
         for watcher in woken { watcher.continuation.resume() }

@@ -276,6 +276,7 @@ import Testing
             store: store,
             engine: engine,
             network: network,
+            connectivity: SwitchedConnectivity(ManualConnectivity()),
             clock: AdjustableClock(),
             console: console
         )

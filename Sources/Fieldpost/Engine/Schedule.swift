@@ -34,9 +34,29 @@ package struct Schedule {
         now: Timestamp,
         random: inout some RandomNumberGenerator
     ) throws {
-        let failures = Int(try db.connection.scalar("SELECT failures FROM fieldpost_lease")?.integer ?? 0) + 1
+        let failures = try failures() + 1
         let asked = Int64(seconds ?? 0) * 1_000
-        let delay = max(asked, backoff.delay(failures: failures, using: &random))
+        try wait(max(asked, backoff.delay(failures: failures, using: &random)), failures: failures, now: now)
+    }
+
+    /// There was no network: wait as after any failure, and where delays grow no more, the whole of the longest.
+    ///
+    /// So a phone without a signal wakes once in that time; the random delays before it have spread the phones.
+    func offline(_ backoff: Backoff, now: Timestamp, random: inout some RandomNumberGenerator) throws {
+        let failures = try failures() + 1
+        var steady = backoff
+        steady.jitter = .none
+        let longest = steady.delay(failures: failures, using: &random)
+        let delay =
+            longest >= backoff.capMilliseconds ? longest : backoff.delay(failures: failures, using: &random)
+        try wait(delay, failures: failures, now: now)
+    }
+
+    private func failures() throws -> Int {
+        Int(try db.connection.scalar("SELECT failures FROM fieldpost_lease")?.integer ?? 0)
+    }
+
+    private func wait(_ delay: Int64, failures: Int, now: Timestamp) throws {
         try db.connection.run(
             "UPDATE fieldpost_lease SET failures = ?, next_run_at = ?, run_delay = ?",
             .integer(Int64(failures)),
@@ -55,14 +75,20 @@ package struct Schedule {
 
     /// When the next run is due, in milliseconds since 1970; 0 for at once.
     ///
-    /// Never further away than the delay was long: a wall clock that was set back must not stall the work. The nearer time
-    /// is kept, since one reckoned anew at each look would never come.
+    /// Never further away than the delay was long: a wall clock that was set back must not stall the work. The delay is
+    /// then counted from now on, since the time it was counted from is still to come.
     package func due(now: Timestamp) throws -> Int64 {
-        try db.connection.run(
-            "UPDATE fieldpost_lease SET next_run_at = ?1 + run_delay WHERE next_run_at > ?1 + run_delay",
-            .integer(now.milliseconds)
-        )
-        return try db.connection.scalar("SELECT next_run_at FROM fieldpost_lease")?.integer ?? 0
+        let row = try db.connection.query("SELECT next_run_at, run_delay FROM fieldpost_lease")[0]
+        let (due, longest) = (row[0].integer ?? 0, now.milliseconds + (row[1].integer ?? 0))
+        if due <= longest { return due }
+        try db.connection.run("UPDATE fieldpost_lease SET next_run_at = ?", .integer(longest))
+        return longest
+    }
+
+    /// Whether the last run ended without a network that leads to the server.
+    func wasOffline() throws -> Bool {
+        let error = try db.connection.scalar("SELECT last_error FROM fieldpost_lease")?.text
+        return try error.map { try JSON(text: $0).object?["code"]?.string == "offline" } ?? false
     }
 
     /// Keeps why the last run ended, where that says something about the work: another process sending, or a run that

@@ -11,26 +11,39 @@ public actor SyncEngine {
     /// Where the bearer token comes from; asked at send time, never stored.
     public typealias TokenSource = @Sendable (_ refresh: Bool) async throws -> String?
 
-    private let store: Store
-    private let transport: any Transport
+    let store: Store
+    let transport: any Transport
     private let tokens: TokenKeeper
     private let owner: String
-    private var settings: SyncRun.Settings
+    private(set) var settings: SyncRun.Settings
     private var batchLimit: Int?
     private var isServing = false
     private var callers: [Caller] = []
     /// Those whom the current run answers.
     private var served: [Caller] = []
-    private var current: (run: Task<SyncReport, Never>, isAskedFor: Bool)?
+    private var current: Task<SyncReport, Never>?
     private var lastCaller = 0
-    private let alarm = Alarm()
+    let alarm = Alarm()
+    let triggers = Locked(RunTriggers())
+    let reach = ServerReach()
+
+    /// Why a run is wanted.
+    enum Cause: Equatable {
+        /// Someone waits for it.
+        case asked
+        /// The system lets the app work in the background for a while.
+        case background
+        /// Something happened, or nothing for long enough.
+        case trigger(forgettingBackoff: Bool)
+    }
 
     /// Who waits for a run.
     private struct Caller {
         var number: Int
-        /// Whether someone asked for it, rather than a timer.
-        var isAskedFor: Bool
+        var cause: Cause
         var continuation: CheckedContinuation<SyncReport, Never>
+
+        var isTrigger: Bool { if case .trigger = cause { true } else { false } }
     }
 
     /// An engine for `store`.
@@ -60,20 +73,32 @@ public actor SyncEngine {
         lastCaller += 1
         let caller = lastCaller
         return await withTaskCancellationHandler {
-            await join(caller, isAskedFor: true)
+            await join(caller, .asked)
         } onCancel: {
             // Unstructured, since a handler cannot wait; it ends at once.
             Task { await self.leave(caller) }
         }
     }
 
+    /// A run that is cut when this task is cancelled, unless others wait for it.
+    func run(for cause: Cause) async -> SyncReport {
+        lastCaller += 1
+        let caller = lastCaller
+        return await withTaskCancellationHandler {
+            await join(caller, cause)
+        } onCancel: {
+            // Unstructured, since a handler cannot wait; it ends at once.
+            Task { await self.abandon(caller) }
+        }
+    }
+
     /// Waits for a run that begins after this call.
     ///
     /// Runs asked for and runs by the timer never overlap: each would take the lease from the other.
-    private func join(_ caller: Int, isAskedFor: Bool) async -> SyncReport {
+    private func join(_ caller: Int, _ cause: Cause) async -> SyncReport {
         await withCheckedContinuation { continuation in
             if Task.isCancelled { return continuation.resume(returning: SyncReport(end: .stopped)) }
-            callers.append(Caller(number: caller, isAskedFor: isAskedFor, continuation: continuation))
+            callers.append(Caller(number: caller, cause: cause, continuation: continuation))
             if !isServing {
                 isServing = true
                 // Unstructured, since a run serves every caller and outlives the first one's cancellation.
@@ -85,12 +110,13 @@ public actor SyncEngine {
     private func serveCallers() async {
         while !callers.isEmpty {
             (served, callers) = (callers, [])
-            let isAskedFor = served.contains(where: \.isAskedFor)
+            let causes = served.map(\.cause)
             // A task of its own, so that it can be cancelled alone.
-            let run = Task { await self.runOnce(ignoringBackoff: isAskedFor) }
-            current = (run, isAskedFor)
+            let run = Task { await self.runOnce(for: causes) }
+            current = run
             let report = await run.value
             current = nil
+            reach.ended(report.end)
             for caller in served { caller.continuation.resume(returning: report) }
             served = []
         }
@@ -104,66 +130,22 @@ public actor SyncEngine {
         for caller in leaving { caller.continuation.resume(returning: SyncReport(end: .stopped)) }
     }
 
-    /// Ends the run of a timer that was cancelled; one that someone asked for goes on without it.
+    /// Ends the run of one that was cancelled; when someone else waits for it, it goes on without him.
     private func abandon(_ number: Int) {
-        if let current, !current.isAskedFor, served.contains(where: { $0.number == number }) {
-            current.run.cancel()
+        let isServed = served.contains { $0.number == number }
+        if let current, isServed, served.allSatisfy({ $0.number == number || $0.isTrigger }) {
+            current.cancel()
         } else {
             leave(number)
         }
     }
 
-    /// Runs sync whenever there is a reason to, until cancelled.
-    ///
-    /// Reasons are the start, ``poke()``, and a delay that is over.
-    public func run() async throws {
-        while !Task.isCancelled {
-            lastCaller += 1
-            let caller = lastCaller
-            let report = await withTaskCancellationHandler {
-                await join(caller, isAskedFor: false)
-            } onCancel: {
-                // Unstructured, since a handler cannot wait; it ends at once.
-                Task { await self.abandon(caller) }
-            }
-            await pause(atMost: try await nextPause(after: report.end))
-        }
-        try Task.checkCancellation()
-    }
-
-    /// Says that there is a reason to sync: a write, a hint of connectivity, a message from the server.
-    public func poke() { alarm.raise() }
-
-    /// The longest time between two runs when nothing is known to be waiting.
-    private static let idleMilliseconds: Int64 = 300_000
-    /// The time between two looks at a lease that another process holds.
-    private static let leasePollMilliseconds: Int64 = 2_000
-
-    private func nextPause(after end: SyncRun.End) async throws -> Duration {
-        let due = try await store.writer.perform { db, now, _ in
-            let run = try Schedule(db).due(now: now)
-            let operation = try PushPlan.nextDue(db) ?? Int64.max
-            let next = run > now.milliseconds ? run : min(operation, now.milliseconds + Self.idleMilliseconds)
-            return max(end == .leaseHeld ? Self.leasePollMilliseconds : 0, next - now.milliseconds)
-        }
-        return .milliseconds(min(due, Self.idleMilliseconds))
-    }
-
-    private func pause(atMost pause: Duration) async {
-        let (alarm, sleep) = (alarm, store.environment.sleep)
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await alarm.wait() }
-            group.addTask { try? await sleep(pause) }
-            await group.next()
-            group.cancelAll()
-        }
-    }
-
     // MARK: One run
 
-    private func runOnce(ignoringBackoff: Bool) async -> SyncReport {
+    private func runOnce(for causes: [Cause]) async -> SyncReport {
         do {
-            let report = try await performRun(ignoringBackoff: ignoringBackoff)
+            let end = try await open(for: causes)
+            let report = if let end { SyncReport(end: end) } else { try await performRun() }
             store.noteFailure(nil)
             return report
         } catch {
@@ -189,31 +171,15 @@ public actor SyncEngine {
         }
     }
 
-    /// A run that holds the right to send, or why there is none now.
-    private func begin(ignoringBackoff: Bool) async throws -> (run: SyncRun?, otherwise: SyncRun.End) {
+    private func performRun() async throws -> SyncReport {
         let (owner, settings, batchLimit) = (owner, settings, batchLimit)
         let isAlive = store.environment.isOwnerAlive
-        return try await store.writer.perform {
-            db,
-            now,
-            _ -> (run: SyncRun?, otherwise: SyncRun.End) in
-            if try FileAccount(db).isSignedOut() {
-                try Schedule(db).note(.signedOut)
-                return (nil, .signedOut)
+        let started = try await store.writer.perform { db, now, _ in
+            try Lease.acquire(db, owner: owner, now: now, isAlive: isAlive).map {
+                SyncRun(lease: $0, settings: settings, batchLimit: batchLimit)
             }
-            if ignoringBackoff {
-                try Schedule(db).reset()
-            } else if try Schedule(db).due(now: now) > now.milliseconds {
-                return (nil, .busy("the next run is not due yet"))
-            }
-            let lease = try Lease.acquire(db, owner: owner, now: now, isAlive: isAlive)
-            return (lease.map { SyncRun(lease: $0, settings: settings, batchLimit: batchLimit) }, .leaseHeld)
         }
-    }
-
-    private func performRun(ignoringBackoff: Bool) async throws -> SyncReport {
-        let started = try await begin(ignoringBackoff: ignoringBackoff)
-        guard var run = started.run else { return SyncReport(end: started.otherwise) }
+        guard var run = started else { return SyncReport(end: .leaseHeld) }
         var fresh: String?
         var used: String?
         while true {
@@ -228,15 +194,15 @@ public actor SyncEngine {
                 let worked = fresh != nil
                 run = try await report(run) { run, db, now, _ in try run.refreshed(worked, db, now: now) }
             case .push(let batch):
-                let context = await context(step, token: fresh)
+                let context = await context(step.device, account: step.account, token: fresh)
                 used = context.token
                 run = try await push(batch, run, context)
             case .void(let operations):
-                let context = await context(step, token: fresh)
+                let context = await context(step.device, account: step.account, token: fresh)
                 used = context.token
                 run = try await void(operations, run, context)
             case .pull(let cursor):
-                let context = await context(step, token: fresh)
+                let context = await context(step.device, account: step.account, token: fresh)
                 used = context.token
                 run = try await pull(cursor, run, context)
             }
@@ -288,16 +254,16 @@ public actor SyncEngine {
         }
     }
 
-    private func context(_ step: Step, token fresh: String?) async -> RequestContext {
+    func context(_ device: String, account: String?, token fresh: String? = nil) async -> RequestContext {
         var known = fresh
         if known == nil { known = await tokens.current() }
         return RequestContext(
             token: known,
-            device: step.device,
+            device: device,
             schema: store.schema.version,
             now: store.environment.now(),
             nonce: store.environment.randomBits(),
-            account: step.account
+            account: account
         )
     }
 

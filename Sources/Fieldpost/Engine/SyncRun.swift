@@ -353,7 +353,7 @@ package struct SyncRun: Sendable {
             try db.setMeta("device", .text(UUIDText.version7(at: now, using: &random)))
         case .deviceReset: _ = try finish(.deviceReset, db, now: now)
         case .unreachable(let reason):
-            try schedule.failed(settings.backoff, now: now, random: &random)
+            try schedule.offline(settings.backoff, now: now, random: &random)
             _ = try finish(.offline(reason), db, now: now)
         case .busy(let seconds):
             try schedule.failed(settings.backoff, atLeast: seconds, now: now, random: &random)

@@ -8,7 +8,7 @@ extension Store {
     ///
     /// - Throws: ``FieldpostError/Code/wrongState`` when it belongs to another: that account opens another file.
     public func signIn(account: String) async throws {
-        try await writer.perform { db, _, _ in try FileAccount(db).signIn(account) }
+        try await writer.repair { db, _, _ in try FileAccount(db).signIn(account) }
     }
 
     /// Signs the account out and closes the store.

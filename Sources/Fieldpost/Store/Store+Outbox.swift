@@ -53,7 +53,7 @@ extension Store {
     /// - Returns: the ids of the group's operations from now on.
     @discardableResult
     public func retry(_ operation: OperationID) async throws -> [OperationID] {
-        try await writer.perform { db, now, random in
+        try await writer.repair { db, now, random in
             try Repair(db).retry(operation, now: now, random: &random)
         }
     }
@@ -68,7 +68,7 @@ extension Store {
     ///   ``FieldpostError/Code/wrongState`` while the server may have it.
     @discardableResult
     public func discard(_ operation: OperationID, dependants: Bool = false) async throws -> [OperationID] {
-        try await writer.perform { db, now, _ in
+        try await writer.repair { db, now, _ in
             try Repair(db).discard(operation, dependants: dependants, now: now)
         }
     }
@@ -82,7 +82,7 @@ extension Store {
     /// - Throws: ``FieldpostError`` for values the table does not take, and while the server may have the operation.
     @discardableResult
     public func edit(_ operation: OperationID, set values: JSONObject) async throws -> OperationID {
-        try await writer.perform { db, now, random in
+        try await writer.repair { db, now, random in
             try Repair(db).edit(operation, set: values, now: now, random: &random)
         }
     }
@@ -92,7 +92,7 @@ extension Store {
     /// - Throws: ``FieldpostError/Code/wrongState`` for one that was sent, and ``FieldpostError/Code/hasDependants``.
     @discardableResult
     public func undo(_ operation: OperationID) async throws -> [OperationID] {
-        try await writer.perform { db, now, _ in try Repair(db).undo(operation, now: now) }
+        try await writer.repair { db, now, _ in try Repair(db).undo(operation, now: now) }
     }
 
     /// The identity of this installation, as the server knows it.

@@ -16,6 +16,8 @@ package actor StoreWriter {
     private var opening: StoreOpening?
     private(set) var rescue: Rescue?
     private var dataVersion: Int64 = 0
+    /// The place of the newest operation that anybody was told of.
+    private var newest: Int64 = 0
     /// What is told of commits: the watchers of each store that shares this writer.
     private var hubs: [WatchHub] = []
     /// Whether the file was closed for good; a later store makes a writer of its own.
@@ -36,7 +38,15 @@ package actor StoreWriter {
         }
         dataVersion = version
         for hub in hubs { hub.changed(.everything) }
+        if let database { tellOfOperations(database) }
         return true
+    }
+
+    /// Says that there is more to send, when there is: places only grow, so nothing that a run settles looks like it.
+    private func tellOfOperations(_ database: LocalDatabase) {
+        guard let last = try? database.newestOperation(), last > newest else { return }
+        newest = last
+        for hub in hubs { hub.operationsArrived() }
     }
 
     /// Tells watchers what was committed; to be called after every use of the connection.
@@ -44,6 +54,7 @@ package actor StoreWriter {
         // A connection that cannot even list its tables is about to fail loudly elsewhere.
         guard let changes = try? database.connection.takeCommittedChanges() else { return }
         for hub in hubs { hub.changed(changes) }
+        if changes.affect(["fieldpost_outbox": []]) { tellOfOperations(database) }
     }
 
     /// Opens the file for one more store, whose watchers are told through `hub`.
@@ -75,6 +86,7 @@ package actor StoreWriter {
         let (database, rescue) = try opening.open()
         try database.connection.startObserving()
         dataVersion = try database.connection.dataVersion
+        newest = try database.newestOperation()
         (self.database, self.rescue, self.opening) = (database, rescue, opening)
     }
 
@@ -122,6 +134,15 @@ package actor StoreWriter {
         return try body(database, environment.now(), &random)
     }
 
+    /// Runs what a person does that lets operations go that were there before.
+    func repair<Result: Sendable>(
+        _ body: @Sendable (LocalDatabase, Timestamp, inout EnvironmentRandom) throws -> Result
+    ) throws -> Result {
+        let result = try perform(body)
+        for hub in hubs { hub.operationsArrived() }
+        return result
+    }
+
     /// Ends the use by one store; the last one closes the file.
     func close(for hub: WatchHub) {
         hubs.removeAll { $0 === hub }
@@ -136,5 +157,12 @@ package actor StoreWriter {
     private func opened() throws -> LocalDatabase {
         guard let database else { throw StoreError(.closed, "The store is closed; open it again.") }
         return database
+    }
+}
+
+extension LocalDatabase {
+    /// The place of the newest operation in the outbox; 0 when it is empty.
+    fileprivate func newestOperation() throws -> Int64 {
+        try connection.scalar("SELECT max(seq) FROM fieldpost_outbox")?.integer ?? 0
     }
 }

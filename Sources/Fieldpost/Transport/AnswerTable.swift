@@ -50,6 +50,14 @@ public enum AnswerTable {
         }
     }
 
+    /// The answer to a wish to listen, before any event.
+    public static func events(_ answer: HTTPAnswer, now: Timestamp) throws(ExchangeFailure) {
+        try check(answer, now: now)
+        guard answer.headers["content-type"]?.hasPrefix("text/event-stream") ?? false else {
+            throw .unreachable("the answer is no stream of events")
+        }
+    }
+
     /// The answer to a probe with `nonce`: 204 and the nonce, which a portal cannot fake by accident.
     public static func probe(_ answer: HTTPAnswer, nonce: String) -> Bool {
         answer.status == 204 && answer.headers["fieldpost-probe"] == nonce

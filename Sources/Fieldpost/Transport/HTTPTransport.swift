@@ -27,11 +27,13 @@ public final class HTTPTransport: Transport {
     private let base: URL
     private let settings: Settings
     private let loader: Loader
+    let sleep: @Sendable (Duration) async throws -> Void
 
     /// A transport to the server at `server`, such as `https://sync.example.com`.
     public init(server: URL, settings: Settings = Settings(), environment: Environment = .live) {
         base = server
         self.settings = settings
+        sleep = environment.sleep
         loader = Loader(stall: settings.stall, sleep: environment.sleep)
     }
 
@@ -77,16 +79,19 @@ public final class HTTPTransport: Transport {
 
     /// Asks `GET /v1/probe`, without the token.
     public func probe(_ context: RequestContext) async -> Bool {
-        let nonce = String(context.nonce, radix: 16)
-        var anonymous = context
-        (anonymous.token, anonymous.account) = (nil, nil)
-        let request = request("v1/probe", [("nonce", nonce)], anonymous)
+        let (request, nonce) = probeRequest(context)
         guard let answer = try? await loader.load(request) else { return false }
         return AnswerTable.probe(answer, nonce: nonce)
     }
 
-    private func request(_ path: String, _ query: [(String, String)], _ context: RequestContext) -> URLRequest
-    {
+    func probeRequest(_ context: RequestContext) -> (request: URLRequest, nonce: String) {
+        let nonce = String(context.nonce, radix: 16)
+        var anonymous = context
+        (anonymous.token, anonymous.account) = (nil, nil)
+        return (request("v1/probe", [("nonce", nonce)], anonymous), nonce)
+    }
+
+    func request(_ path: String, _ query: [(String, String)], _ context: RequestContext) -> URLRequest {
         var url = base.appending(path: path)
         if !query.isEmpty { url.append(queryItems: query.map { URLQueryItem(name: $0, value: $1) }) }
         // Foundation leaves a `+` as it is, which servers read as a space: a cursor is opaque and may hold one.

@@ -11,13 +11,26 @@ internal import Foundation
 /// credentials but without the body, and reports most failures alike. So redirects are refused, a watchdog of our own
 /// ends what no longer moves, and whatever is not a whole HTTP answer is `unreachable`.
 final class Loader: NSObject, Sendable {
+    /// Takes the bytes of an answer as they come; `false` leaves them to be gathered.
+    typealias Sink = @Sendable (_ head: HTTPAnswer, _ bytes: [UInt8]) throws(ExchangeFailure) -> Bool
+
     private let stall: Duration
+    private let patience: Int
     private let sleep: @Sendable (Duration) async throws -> Void
     private let exchanges = Exchanges()
     private let session: URLSession
 
-    init(stall: Duration, sleep: @escaping @Sendable (Duration) async throws -> Void) {
+    /// - Parameters:
+    ///   - stall: how often to look whether a byte has moved.
+    ///   - patience: how many looks in a row may find that none has.
+    ///   - sleep: waits between looks.
+    init(
+        stall: Duration,
+        patience: Int = 1,
+        sleep: @escaping @Sendable (Duration) async throws -> Void
+    ) {
         self.stall = stall
+        self.patience = patience
         self.sleep = sleep
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpCookieStorage = nil
@@ -30,18 +43,20 @@ final class Loader: NSObject, Sendable {
 
     func invalidate() { session.invalidateAndCancel() }
 
-    func load(_ request: URLRequest) async throws(ExchangeFailure) -> HTTPAnswer {
+    /// The whole answer, but for what `sink` took.
+    func load(_ request: URLRequest, sink: Sink? = nil) async throws(ExchangeFailure) -> HTTPAnswer {
         let task = session.dataTask(with: request)
-        let exchange = Exchange()
+        let exchange = Exchange(sink: sink)
         exchanges.add(exchange, task.taskIdentifier)
         // The watchdog belongs to this request alone and ends with it.
-        let (stall, sleep) = (stall, sleep)
+        let (stall, patience, sleep) = (stall, patience, sleep)
         let watchdog = Task {
-            var seen = -1
+            var (seen, idle) = (-1, 0)
             while !exchange.isDone {
                 let moved = exchange.moved
-                if moved == seen {
-                    exchange.finish(.failure(.unreachable("no byte moved for \(stall)")))
+                idle = moved == seen ? idle + 1 : 0
+                if idle == patience {
+                    exchange.finish(.failure(.unreachable("no byte moved for \(stall * patience)")))
                     break
                 }
                 seen = moved
@@ -72,6 +87,9 @@ private final class Exchange: @unchecked Sendable {
     private var result: Result<HTTPAnswer, ExchangeFailure>?
     private var body: [UInt8] = []
     private var steps = 0
+    private let sink: Loader.Sink?
+
+    init(sink: Loader.Sink?) { self.sink = sink }
 
     var isDone: Bool { lock.withLock { result != nil } }
     /// Grows whenever a byte moves.
@@ -79,7 +97,15 @@ private final class Exchange: @unchecked Sendable {
 
     func progressed() { lock.withLock { steps += 1 } }
 
-    func append(_ data: Data) {
+    func append(_ data: Data, of head: HTTPAnswer?) {
+        if let sink, let head {
+            progressed()
+            do throws(ExchangeFailure) {
+                if try sink(head, Array(data)) { return }
+            } catch {
+                return finish(.failure(error))
+            }
+        }
         let isTooLong = lock.withLock {
             steps += 1
             body.append(contentsOf: data)
@@ -127,7 +153,8 @@ private final class Exchanges: NSObject, URLSessionDataDelegate, @unchecked Send
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        exchange(dataTask)?.append(data)
+        let head = (dataTask.response as? HTTPURLResponse).map { Self.answer($0, body: []) }
+        exchange(dataTask)?.append(data, of: head)
     }
 
     func urlSession(

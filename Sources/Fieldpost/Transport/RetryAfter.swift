@@ -12,8 +12,13 @@ enum RetryAfter {
 
     /// A number of seconds in digits, at most a day; `nil` for anything else.
     static func whole(_ header: String) -> Int? {
-        guard !header.isEmpty, header.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        return header.utf8.count > 9 ? day : min(Int(header) ?? day, day)
+        digits(header).map { Int(min($0, Int64(day))) }
+    }
+
+    /// A number in digits; the largest there is for a longer one, `nil` for anything else.
+    static func digits(_ text: String) -> Int64? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int64(text) ?? .max
     }
 
     private static let day = 86_400

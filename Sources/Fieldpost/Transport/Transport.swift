@@ -21,6 +21,14 @@ public protocol Transport: Sendable {
 
     /// Whether the server itself answers, rather than a portal or nobody.
     func probe(_ context: RequestContext) async -> Bool
+
+    /// Listens to what the server says has changed since `cursor`; `nil` when this server says nothing by itself.
+    func events(cursor: String?, _ context: RequestContext) -> ServerEvents?
+}
+
+extension Transport {
+    /// `nil`: this server says nothing by itself.
+    public func events(cursor: String?, _ context: RequestContext) -> ServerEvents? { nil }
 }
 
 extension Transport {

@@ -13,6 +13,9 @@ final class WatchHub: Sendable {
     private struct State {
         var all: [ObjectIdentifier: any AnyWatchedQuery] = [:]
         var shared: [Key: any AnyWatchedQuery] = [:]
+        /// Who is told that the outbox has more to send.
+        var listeners: [Int: @Sendable () -> Void] = [:]
+        var nextListener = 0
         var isClosed = false
         var outside: OutsideChanges?
     }
@@ -41,7 +44,7 @@ final class WatchHub: Sendable {
     /// Ends everything.
     func close() {
         let (all, outside) = state.withLock { state in
-            defer { (state.all, state.shared, state.outside) = ([:], [:], nil) }
+            defer { (state.all, state.shared, state.listeners, state.outside) = ([:], [:], [:], nil) }
             state.isClosed = true
             return (Array(state.all.values), state.outside)
         }
@@ -85,11 +88,37 @@ final class WatchHub: Sendable {
         let outside = state.withLock { state in
             state.all[ObjectIdentifier(observation)] = nil
             if let key, state.shared[key] === observation { state.shared[key] = nil }
-            guard state.all.isEmpty else { return OutsideChanges?.none }
-            defer { state.outside = nil }
-            return state.outside
+            return Self.takeUnneeded(&state)
         }
         outside?.stop()
+    }
+
+    private static func takeUnneeded(_ state: inout State) -> OutsideChanges? {
+        guard state.all.isEmpty, state.listeners.isEmpty else { return nil }
+        defer { state.outside = nil }
+        return state.outside
+    }
+
+    /// Calls `body` whenever the outbox has more to send, until the lease is let go; it must return quickly.
+    func listen(_ body: @escaping @Sendable () -> Void) -> WatchLease {
+        let number = state.withLock { state in
+            state.nextListener += 1
+            if !state.isClosed { state.listeners[state.nextListener] = body }
+            return state.nextListener
+        }
+        beginWatchingOutside()
+        return WatchLease { [weak self] in
+            let outside = self?.state.withLock { state in
+                state.listeners[number] = nil
+                return Self.takeUnneeded(&state)
+            }
+            outside?.stop()
+        }
+    }
+
+    /// Tells who listens that the outbox has more to send.
+    func operationsArrived() {
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener() }
     }
 
     private func beginWatchingOutside() {

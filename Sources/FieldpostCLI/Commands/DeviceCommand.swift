@@ -21,28 +21,37 @@ enum DeviceCommand {
             store: device.store,
             engine: device.engine,
             network: device.network,
+            connectivity: device.connectivity,
             clock: device.clock,
             console: console
         )
         let engine = device.engine
         if isLive {
-            // Said before the engine is told, so that no change is sent before it was seen waiting.
-            session.wrote = {
-                await announcer.announce()
-                await engine?.poke()
-            }
+            // Said at once: the engine waits a moment for more writes, so every change is seen waiting before it is sent.
+            session.wrote = { await announcer.announce() }
         }
         let live = session
+        // Begun before anything else, so that no change is missed.
+        let hints = device.connectivity.hints()
         await withTaskGroup(of: Void.self) { group in
             if isLive {
                 if let engine { group.addTask { try? await engine.run() } }
                 group.addTask { await announcer.run() }
+                group.addTask { for await hint in hints { console.line(JSON.object(hint.json).text()) } }
             }
             await live.run()
             group.cancelAll()
         }
         await device.store.close()
         return .done
+    }
+}
+
+extension ConnectivityHint {
+    /// The line that tells of it.
+    fileprivate var json: JSONObject {
+        let kinds = kinds.map(\.rawValue).sorted().map(JSON.string)
+        return ["event": "connectivity", "transports": .array(kinds), "metered": .bool(isMetered)]
     }
 }
 

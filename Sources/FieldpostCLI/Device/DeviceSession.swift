@@ -8,6 +8,7 @@ struct DeviceSession: Sendable {
     let store: Store
     let engine: SyncEngine?
     let network: SwitchedTransport?
+    let connectivity: SwitchedConnectivity
     let clock: AdjustableClock
     let console: Console
     /// Called after each local change.
@@ -34,7 +35,9 @@ struct DeviceSession: Sendable {
     /// The network and the clock change when the line is read, also in the middle of a sync.
     private func act(on work: Work) {
         switch work {
-        case .success(.network(let up)): network?.set(up: up)
+        case .success(.network(let up)):
+            network?.set(up: up)
+            connectivity.set(up: up)
         case .success(.clock(let offset)): clock.set(offset: offset)
         default: break
         }

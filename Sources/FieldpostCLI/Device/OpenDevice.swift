@@ -7,6 +7,7 @@ struct OpenDevice: Sendable {
     let store: Store
     let clock: AdjustableClock
     let network: SwitchedTransport?
+    let connectivity: SwitchedConnectivity
     let engine: SyncEngine?
 
     static let options: [CommandSpec.Option] = [
@@ -34,6 +35,8 @@ struct OpenDevice: Sendable {
         clock = AdjustableClock()
         var configuration = Store.Configuration()
         configuration.environment = clock.environment
+        connectivity = SwitchedConnectivity(configuration.environment.connectivity)
+        configuration.environment.connectivity = connectivity
         let store = try await Store.open(
             at: try invocation.required("db"),
             schema: schema,

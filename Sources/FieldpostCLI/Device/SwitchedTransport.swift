@@ -39,6 +39,29 @@ final class SwitchedTransport: Transport {
         return answer ?? false
     }
 
+    func events(cursor: String?, _ context: RequestContext) -> ServerEvents? {
+        guard let events = inner.events(cursor: cursor, context) else { return nil }
+        return ServerEvents { continuation in
+            // Unstructured, since a stream has no task that it belongs to: its end, or the switch, cancels it.
+            let task = Task {
+                do {
+                    for try await event in events { continuation.yield(event) }
+                    continuation.finish()
+                } catch {
+                    continuation.finish(throwing: error)
+                }
+            }
+            let ticket = enter {
+                continuation.finish(throwing: Self.down)
+                task.cancel()
+            }
+            continuation.onTermination = { _ in
+                task.cancel()
+                _ = self.leave(ticket)
+            }
+        }
+    }
+
     private func exchange<Answer: Sendable>(
         _ body: @escaping @Sendable () async throws(ExchangeFailure) -> Answer
     ) async throws(ExchangeFailure) -> Answer {

@@ -104,16 +104,37 @@ public final class SQLiteServer: Sendable {
         let request = try await SQLiteServer.parse(body)
         let store = try await tenants.store(credential.tenant)
         let now = environment.now
-        return try await store.commits.write { connection in
+        let (response, scopes) = try await store.commits.write { connection in
             try store.writeSightings(on: connection)
-            return try store.core.apply(
+            let before = try Feed.version(connection)
+            let response = try store.core.apply(
                 request,
                 on: connection,
                 credential: credential,
                 device: device,
                 now: now
             )
+            return (response, try Feed.scopes(connection, changedSince: before))
         }
+        store.news.publish(scopes, by: device)
+        return response
+    }
+
+    /// Tells the credential, from now on, when something in its scopes is new; at once when something is since `cursor`.
+    ///
+    /// - Returns: The listener, and what keeps it known.
+    package func listen(_ credential: Credential, device: Device?, cursor: String?) async throws -> (
+        NewsListener, NewsLease
+    ) {
+        let store = try await tenants.store(credential.tenant)
+        let listener = NewsListener(credential, device: device)
+        // Known before it is looked whether something is new already, so that nothing falls between.
+        let lease = store.news.add(listener)
+        let hasNews = try await store.readers.read { connection in
+            try Feed(store.core, connection, credential: credential).hasNews(since: cursor)
+        }
+        if hasNews { listener.post(.changed) }
+        return (listener, lease)
     }
 
     /// Reading eight megabytes of JSON takes a while; never on the thread that serves connections.

@@ -11,6 +11,7 @@ final class TenantStore: Sendable {
     let core: ServerCore
     let commits: GroupCommit
     let readers: ReaderPool
+    let news = News()
     private let writer: Writer
     private let seen = Guarded<[String: Sighting]>([:])
 

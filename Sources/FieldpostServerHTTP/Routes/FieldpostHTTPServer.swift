@@ -39,17 +39,25 @@ public final class FieldpostHTTPServer: Sendable {
     ///   - server: What it serves; the caller closes it after ``stop(grace:)``.
     ///   - listen: Where.
     ///   - threads: Threads that move bytes; one is enough for tens of thousands of requests a second.
+    ///   - eventStreams: Devices that may listen for changes at once; further ones are told to come again later, and pull
+    ///     now and then. All connections together are at most 10,000.
     ///   - log: Takes one JSON object for each line: requests, committed operations, failures. It is called on the threads
     ///     that serve and must return quickly. Tokens and payloads never reach it.
     public init(
         server: SQLiteServer,
         listen: Address = Address(),
         threads: Int = 1,
+        eventStreams: Int = 8_000,
         log: @escaping @Sendable (_ line: String) -> Void = { _ in }
     ) {
         address = listen
         http = HTTPServer(
-            service: Routes(server: server, log: RequestLog(write: log), clock: .system),
+            service: Routes(
+                server: server,
+                log: RequestLog(write: log),
+                clock: .system,
+                eventStreams: eventStreams
+            ),
             threads: threads
         )
     }

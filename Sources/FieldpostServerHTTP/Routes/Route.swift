@@ -3,6 +3,7 @@ enum Route: String, CaseIterable {
     case push = "/v1/push"
     case status = "/v1/operations/status"
     case pull = "/v1/pull"
+    case events = "/v1/events"
     case probe = "/v1/probe"
     case schema = "/v1/schema"
     case health = "/healthz"
@@ -12,6 +13,8 @@ enum Route: String, CaseIterable {
     var methods: [String] {
         switch self {
         case .push, .status: ["POST"]
+        // A stream without its body is nothing.
+        case .events: ["GET"]
         case .pull, .probe, .schema, .health, .ready: ["GET", "HEAD"]
         }
     }
@@ -19,7 +22,7 @@ enum Route: String, CaseIterable {
     /// Whether it asks for a token.
     var needsToken: Bool {
         switch self {
-        case .push, .status, .pull, .schema: true
+        case .push, .status, .pull, .events, .schema: true
         case .probe, .health, .ready: false
         }
     }

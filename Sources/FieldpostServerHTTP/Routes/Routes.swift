@@ -10,6 +10,7 @@ struct Routes: HTTPService {
     let server: SQLiteServer
     let log: RequestLog
     let clock: HTTPServerClock
+    let streams: EventStreams
     private let schema: [UInt8]
 
     /// What the engine refuses is a problem document like any other refusal.
@@ -18,8 +19,14 @@ struct Routes: HTTPService {
         return Answer.problem(Problem(code, status: status, detail: reason)).response(acceptEncoding: nil)
     }
 
-    init(server: SQLiteServer, log: RequestLog, clock: HTTPServerClock) {
+    /// - Parameters:
+    ///   - server: What it serves.
+    ///   - log: Where requests are written down.
+    ///   - clock: The time.
+    ///   - eventStreams: Streams of events that may be open at once.
+    init(server: SQLiteServer, log: RequestLog, clock: HTTPServerClock, eventStreams: Int = 8_000) {
         self.server = server
+        streams = EventStreams(limit: eventStreams, sleep: clock.sleep)
         self.log = log
         self.clock = clock
         schema = server.schema.json.bytes()
@@ -115,7 +122,13 @@ struct Routes: HTTPService {
     func handle(_ request: HTTPRequest) async -> HTTPResponse {
         var context = RequestContext(head: request.head, id: requestID(), started: clock.now())
         do {
-            let answer = try await answer(request, &context)
+            guard let token = try await authenticate(request.head, &context) else {
+                return await finishOffLoop(context, try await openAnswer(request.head))
+            }
+            if request.head.path == Route.events.rawValue {
+                return try await events(request.head, token.text, token.credential, context)
+            }
+            let answer = try await answer(request, token.credential, &context)
             return await finishOffLoop(context, answer)
         } catch {
             let problem = Problem(failure: error)
@@ -126,30 +139,41 @@ struct Routes: HTTPService {
         }
     }
 
-    private func answer(_ request: HTTPRequest, _ context: inout RequestContext) async throws -> Answer {
-        guard let route = Route(rawValue: request.head.path) else {
-            throw Problem("not-found", status: 404, detail: "There is nothing at this path.")
-        }
-        switch route {
-        case .health: return .json(Array(#"{"status":"ok"}"#.utf8))
-        case .ready: return await ready()
-        case .probe: return try probe(request.head)
-        case .push, .status, .pull, .schema: break
-        }
-        guard let token = Routes.bearer(request.head), let credential = try await server.authenticate(token)
-        else {
+    /// Who asks; `nil` for what anybody may ask.
+    private func authenticate(_ head: HTTPRequestHead, _ context: inout RequestContext) async throws -> (
+        text: String, credential: Credential
+    )? {
+        guard Route(rawValue: head.path)?.needsToken ?? false else { return nil }
+        guard let token = Routes.bearer(head), let credential = try await server.authenticate(token) else {
             throw Problem.unauthenticated
         }
         context.token = credential.tokenID
         context.account = credential.accountID
-        if let bound = request.head.header("Fieldpost-Account"), bound != credential.accountID {
+        if let bound = head.header("Fieldpost-Account"), bound != credential.accountID {
             throw Problem(
                 "other-account",
                 status: 403,
                 detail: "The token belongs to another account than the device's file; sign in to that one."
             )
         }
-        switch route {
+        return (token, credential)
+    }
+
+    private func openAnswer(_ head: HTTPRequestHead) async throws -> Answer {
+        switch Route(rawValue: head.path) {
+        case .health: return .json(Array(#"{"status":"ok"}"#.utf8))
+        case .ready: return await ready()
+        case .probe: return try probe(head)
+        default: throw Problem("not-found", status: 404, detail: "There is nothing at this path.")
+        }
+    }
+
+    private func answer(
+        _ request: HTTPRequest,
+        _ credential: Credential,
+        _ context: inout RequestContext
+    ) async throws -> Answer {
+        switch Route(rawValue: request.head.path) {
         case .push: return try await push(request, credential, &context)
         case .status: return try await status(request, credential, &context)
         case .pull: return try await pull(request.head, credential, context)
@@ -278,7 +302,7 @@ struct Routes: HTTPService {
         finish(context, answer, compress: true)
     }
 
-    private func finish(_ context: RequestContext, _ answer: Answer, compress: Bool) -> HTTPResponse {
+    func finish(_ context: RequestContext, _ answer: Answer, compress: Bool) -> HTTPResponse {
         var answer = answer
         answer.headers.append(("Fieldpost-Request", context.id))
         if let account = context.account { answer.headers.append(("Fieldpost-Account", account)) }
@@ -328,7 +352,7 @@ extension Route {
     fileprivate var maxBody: Int {
         switch self {
         case .push, .status: WireLimits.compressedBytes
-        case .pull, .probe, .schema, .health, .ready: 0
+        case .pull, .events, .probe, .schema, .health, .ready: 0
         }
     }
 }

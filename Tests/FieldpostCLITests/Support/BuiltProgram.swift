@@ -16,14 +16,19 @@ final class BuiltProgram {
         )
     }
 
-    init(_ arguments: String...) throws {
-        process.executableURL = Self.url
+    convenience init(_ arguments: String...) throws { try self.init(executable: Self.url.path, arguments) }
+
+    /// Another program, which becomes this one.
+    init(executable: String, _ arguments: [String]) throws {
+        process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = arguments
         process.standardInput = input
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try process.run()
     }
+
+    var processIdentifier: Int32 { process.processIdentifier }
 
     deinit { if process.isRunning { process.terminate() } }
 

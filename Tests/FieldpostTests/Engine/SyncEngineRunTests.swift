@@ -10,7 +10,7 @@ import Testing
 
     @Test func `a running engine asks once, sleeps, and asks again only when the pause is over`() async throws
     {
-        let shop = try await Shop()
+        let shop = try await Shop(inMemory: true)
         let transport = ScriptedTransport()
         let engine = shop.engine(transport)
         let running = Task { try await engine.run() }
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func `a poke starts a run, again and again`() async throws {
-        let shop = try await Shop()
+        let shop = try await Shop(inMemory: true)
         let transport = ScriptedTransport()
         let engine = shop.engine(transport)
         let running = Task { try await engine.run() }
@@ -35,7 +35,7 @@ import Testing
         for round in 1...4 {
             await shop.clock.untilSleeping()
             #expect(transport.pulls.count == round)
-            await engine.poke()
+            engine.poke()
             await transport.untilPulls(round + 1)
         }
 
@@ -43,33 +43,8 @@ import Testing
         _ = await running.result
     }
 
-    @Test func `offline for a day: at most one request for each backoff`() async throws {
-        let shop = try await Shop()
-        let transport = ScriptedTransport(Array(repeating: .fail(.unreachable("offline")), count: 500))
-        let engine = shop.engine(transport)
-        try await shop.note("a")
-        var steady = Backoff()
-        steady.jitter = .none
-        await engine.setBackoff(steady)
-        let running = Task { try await engine.run() }
-
-        for _ in 0..<296 {
-            await shop.clock.untilSleeping()
-            let count = transport.pushes.count
-            shop.clock.advance(by: .seconds(300))
-            await transport.untilPushes(count + 1)
-        }
-
-        // A day has 288 pauses of five minutes; the first nine are shorter.
-        #expect(transport.pushes.count <= 297)
-        #expect(Set(transport.pushes.map(\.ids)).count == 1)
-        #expect(try await shop.store.outbox().map(\.attempts) == [0])
-        running.cancel()
-        _ = await running.result
-    }
-
     @Test func `a server that asks for calm is left in peace so long`() async throws {
-        let shop = try await Shop()
+        let shop = try await Shop(inMemory: true)
         var page = PullPage(changes: [], cursor: "c", more: false, serverTime: shop.clock.now)
         page.calmSeconds = 90
         let transport = ScriptedTransport(pulls: [.page(page)])
@@ -89,7 +64,7 @@ import Testing
     }
 
     @Test func `a lease that another process holds is looked at now and then, not in a loop`() async throws {
-        let shop = try await Shop()
+        let shop = try await Shop(inMemory: true)
         let transport = ScriptedTransport()
         try await shop.store.writer.perform { db, now, _ in
             _ = try Lease.acquire(db, owner: "other", now: now)

@@ -11,14 +11,27 @@ final class Shop: Sendable {
 
     var path: String { folder.path("shop.db") }
 
-    init(_ schema: Schema = Samples.shop, seed: UInt64 = 1, outboxLimit: Int = 2_000_000) async throws {
+    /// - Parameters:
+    ///   - schema: the app's tables.
+    ///   - seed: decides the random numbers.
+    ///   - outboxLimit: operations that the outbox may hold.
+    ///   - inMemory: whether there is no file, so that nobody but the engine sleeps on the clock.
+    init(
+        _ schema: Schema = Samples.shop,
+        seed: UInt64 = 1,
+        outboxLimit: Int = 2_000_000,
+        inMemory: Bool = false
+    ) async throws {
         folder = try TemporaryFolder()
         clock = ManualClock(seed: seed)
         var configuration = Store.Configuration()
         configuration.synchronous = .off
         configuration.outboxLimit = outboxLimit
         configuration.environment = clock.environment
-        store = try await Store.open(at: folder.path("shop.db"), schema: schema, configuration: configuration)
+        store =
+            inMemory
+            ? try await Store.inMemory(schema, configuration: configuration)
+            : try await Store.open(at: folder.path("shop.db"), schema: schema, configuration: configuration)
         try await store.signIn(account: "ayu")
     }
 
