@@ -8,8 +8,8 @@ internal import FieldpostTesting
 final class SimulatedServer {
     private let path: String
     private let schema = Workload.serverSchema
-    /// The longest body it reads, in bytes: some ordinary requests are longer, some single changes too.
-    private static let longestBody = 6_000
+    /// The longest body it reads, in bytes: a few ordinary requests are longer, some single changes too.
+    private static let longestBody = 20_000
     private(set) var connection: Connection
     private var core: ServerCore
     let credential = Credential(tokenID: "simulation", scopes: .all)

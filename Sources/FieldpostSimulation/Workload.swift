@@ -42,6 +42,7 @@ enum Workload {
             Column("order_id", .uuid).references("orders", onDelete: .cascade)
             Column("amount", .integer)
         }
+        .coalesced()
         var notes = Table("notes") {
             Column("id", .text).primaryKey()
             Column("title", .text)
@@ -51,6 +52,13 @@ enum Workload {
             Column("likes", .integer).defaults(to: 0)
         }
         .rule("tags", .set).rule("likes", .counter)
+        let drafts = Table("drafts") {
+            Column("id", .text).primaryKey()
+            Column("text", .text).optional()
+            Column("words", .set).defaults(to: [])
+            Column("length", .integer).defaults(to: 0)
+        }
+        .outbox(.state).rule("words", .set).rule("length", .counter)
         let bays = Table("bays") {
             Column("id", .text).primaryKey()
             Column("occupant", .text).optional()
@@ -61,7 +69,7 @@ enum Workload {
                 .check("status_allowed", "status <> '\(forbidden)'")
             notes = notes.check("title_allowed", "title <> '\(forbidden)'")
         }
-        return Schema(version: 1, tables: [orders, payments, items, notes, bays])
+        return Schema(version: 1, tables: [orders, payments, items, notes, bays, drafts])
     }
 
     /// Draws one transaction that makes sense on what the device shows.
@@ -70,13 +78,15 @@ enum Workload {
     {
         var change = Change()
         for _ in 0...random.below(3) {
-            switch random.below(13) {
+            switch random.below(15) {
             case 0..<3: order(&change, now: now, random: &random)
             case 3..<4: try payment(&change, database, now: now, random: &random)
             case 4..<5: try orderUpdate(&change, database, random: &random)
             case 5: bay(&change, random: &random)
             case 6: try item(&change, database, now: now, random: &random)
-            case 7: try orderDelete(&change, database, random: &random)
+            case 7..<9: draft(&change, random: &random)
+            case 9: try itemEdit(&change, database, random: &random)
+            case 10: try orderDelete(&change, database, random: &random)
             default: try note(&change, database, random: &random)
             }
         }
@@ -86,7 +96,7 @@ enum Workload {
     private static func order(_ change: inout Change, now: Timestamp, random: inout SeededRandom) {
         let id = UUIDText.version7(at: now, using: &random)
         let plate =
-            random.chance(1) ? String(repeating: "\(huge) ", count: 1_500) : "plate \(random.below(1_000))"
+            random.chance(1) ? String(repeating: "\(huge) ", count: 5_000) : "plate \(random.below(1_000))"
         change.statements.append(
             (
                 "INSERT INTO orders (id, branch_id, plate, total_idr) VALUES (?, ?, ?, ?)",
@@ -157,6 +167,35 @@ enum Workload {
             )
         }
         change.story += " item"
+    }
+
+    private static func itemEdit(
+        _ change: inout Change,
+        _ database: LocalDatabase,
+        random: inout SeededRandom
+    ) throws {
+        // A recent one, which may still be unsent.
+        let sql = "SELECT id FROM items ORDER BY id DESC LIMIT 1 OFFSET ?"
+        guard let item = try database.connection.scalar(sql, .integer(Int64(random.below(3)))) else { return }
+        let edit =
+            random.chance(70)
+            ? "UPDATE items SET amount = amount + 1 WHERE id = ?" : "DELETE FROM items WHERE id = ?"
+        change.statements.append((edit, [item]))
+        change.story += " item-edit"
+    }
+
+    private static func draft(_ change: inout Change, random: inout SeededRandom) {
+        let row = Value.text("draft-\(random.below(5))")
+        let statement: (sql: String, arguments: [Value]) =
+            switch random.below(8) {
+            case 0: ("DELETE FROM drafts WHERE id = ?", [row])
+            case 1..<3: ("INSERT OR IGNORE INTO drafts (id) VALUES (?)", [row])
+            case 3: ("UPDATE drafts SET length = length + 1 WHERE id = ?", [row])
+            case 4: ("UPDATE drafts SET words = ? WHERE id = ?", [.text("[\"w\(random.below(3))\"]"), row])
+            default: ("UPDATE drafts SET text = ? WHERE id = ?", [.text("\(random.below(1_000))"), row])
+            }
+        change.statements.append(statement)
+        change.story += " draft"
     }
 
     /// Takes the items along; what was paid for stays.
@@ -253,6 +292,7 @@ enum Workload {
                 "plate": .string("mended \(number)"), "status": .string("mended \(number)"),
                 "total_idr": .integer(Int64(number)),
             ]
+        case "drafts": ["text": .string("mended \(number)")]
         case "items": ["amount": .integer(Int64(number))]
         case "payments": ["amount_idr": .integer(Int64(number))]
         case "notes": ["title": .string("mended \(number)"), "body": .string("mended \(number)")]

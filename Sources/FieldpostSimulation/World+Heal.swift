@@ -101,6 +101,7 @@ extension World {
         else {
             return false
         }
+        let before = try Checks.outbox(device)
         var run = SyncRun(lease: lease, batchLimit: app.workingBatch)
         let id = try app.database.deviceID()
         while true {
@@ -108,6 +109,7 @@ extension World {
             switch try run.next(app.database, now: time) {
             case .finish:
                 app.workingBatch = run.workingBatch
+                noteRenames(of: device, before, try Checks.outbox(device))
                 note(
                     "run",
                     "\(app.name) ended a run of \(run.requests) requests: \(run.end.map { "\($0)" } ?? "")"

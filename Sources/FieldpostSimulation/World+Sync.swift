@@ -120,7 +120,15 @@ extension World {
                 throw Violation(message: "a stale owner's answer changed the outbox of \(device.name)")
             }
         }
-        // An edit that waited for the answer has given its group new ids.
+        noteRenames(of: device, before, after)
+        note("rejection", run.pushed.rejected - pushed.rejected, "\(app.name) has new dead letters")
+        note("conflict", run.pushed.conflicts - pushed.conflicts, "\(app.name) lost edits")
+        note("held", run.pushed.held - pushed.held, "\(app.name) holds what depends on a dead letter")
+        return true
+    }
+
+    /// An edit that waited for an answer gives its group new ids once it is here.
+    func noteRenames(of device: SimulatedDevice, _ before: [[Value]], _ after: [[Value]]) {
         let ids = Dictionary(uniqueKeysWithValues: after.map { ($0[0], $0[1]) })
         for entry in before {
             if let new = ids[entry[0]], new != entry[1] {
@@ -128,10 +136,6 @@ extension World {
                 note("edit carried out", "\(entry[1]) of \(device.name) is \(new) now")
             }
         }
-        note("rejection", run.pushed.rejected - pushed.rejected, "\(app.name) has new dead letters")
-        note("conflict", run.pushed.conflicts - pushed.conflicts, "\(app.name) lost edits")
-        note("held", run.pushed.held - pushed.held, "\(app.name) holds what depends on a dead letter")
-        return true
     }
 
     // MARK: The network
