@@ -39,9 +39,16 @@ struct RowState {
     ///   - pending: the unsettled operations on it.
     /// - Returns: whether the app sees a difference.
     func take(_ serverRow: JSONObject?, version: Int64, pending: [Operation]) throws -> Bool {
+        var base = serverRow
+        if serverRow == nil, table.onRemoteDelete == .updateWins,
+            pending.contains(where: { $0.action == .update })
+        {
+            // The edit will create the row again; until the server has judged it, the user keeps it.
+            base = try known().base
+        }
         // Shown first: a state that the app's schema refuses must not count as known.
-        let isChanged = try show(Merge.replay(base: serverRow, operations: pending, table: table))
-        try store(version: version, base: pending.isEmpty ? nil : serverRow, isDeleted: serverRow == nil)
+        let isChanged = try show(Merge.replay(base: base, operations: pending, table: table))
+        try store(version: version, base: pending.isEmpty ? nil : base, isDeleted: serverRow == nil)
         return isChanged
     }
 

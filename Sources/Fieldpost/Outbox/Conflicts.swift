@@ -47,7 +47,7 @@ struct Conflicts {
     }
 
     /// The app's row, as capture spells it.
-    private func shown(_ row: String, _ table: Table) throws -> JSONObject? {
+    func shown(_ row: String, _ table: Table) throws -> JSONObject? {
         let object = ColumnJSON(row: "r").object(table.columns)
         let text = try db.connection.scalar(
             "SELECT \(object) FROM \(quoted(table.name)) AS r WHERE r.\(quoted(table.key)) = ?",

@@ -8,8 +8,8 @@ extension PushOutcome {
 
     /// A conflict takes the server's row; the edit is kept as a conflict.
     ///
-    /// Its mates were not applied either, and are
-    /// dead letters until someone decides.
+    /// Its mates were not applied either, and are dead letters until someone decides. Where updates win against deletes,
+    /// the row is created again instead.
     mutating func conflict(_ group: [OutboxEntry], _ results: [OperationResult]) throws {
         var mates: [(OutboxEntry, OperationResult)] = []
         var lost: Set<OperationID> = []
@@ -26,16 +26,41 @@ extension PushOutcome {
                 .text(entry.table),
                 .integer(entry.seq)
             )
+            let state = RowState(db: db, table: table, row: entry.row)
+            let again = try rowToMakeAgain(entry, later, result, state)
             for entry in [entry] + later {
-                try lose(entry, result)
+                if again != nil { _ = try leaveOutbox(entry, result) } else { try lose(entry, result) }
                 lost.insert(entry.id)
             }
-            try takeServerRow(result, RowState(db: db, table: table, row: entry.row))
+            try takeServerRow(result, state)
+            if let again { try makeAgain(again, state) }
             for entry in [entry] + later { try Dependants(db).forget(entry) }
             try setAsideMates(of: later.filter { $0.group != entry.group })
         }
         mates.removeAll { lost.contains($0.0.id) }
         if !mates.isEmpty { try setAside(mates.map(\.0), mates.map(\.1)) }
+    }
+
+    /// The row as the user has it, where it is to win against the server's delete.
+    private func rowToMakeAgain(
+        _ entry: OutboxEntry,
+        _ later: [OutboxEntry],
+        _ result: OperationResult,
+        _ state: RowState
+    ) throws -> JSONObject? {
+        let isEdit = entry.action == "update" && !later.contains { $0.action == "delete" }
+        guard state.table.onRemoteDelete == .updateWins, isEdit, result.deleted else { return nil }
+        return try Conflicts(db).shown(entry.row, state.table)
+    }
+
+    /// Creates the row anew, with an operation like any other's.
+    private func makeAgain(_ row: JSONObject, _ state: RowState) throws {
+        try db.capturing(at: now) {
+            _ = try RowWriter(db: db, table: state.table).write(
+                LocalJSON.wire(row, state.table),
+                key: state.row
+            )
+        }
     }
 
     private mutating func lose(_ entry: OutboxEntry, _ result: OperationResult) throws {
