@@ -3,13 +3,19 @@ public import FieldpostCore
 extension SyncEngine {
     /// Runs sync whenever there is a reason to, until cancelled.
     ///
-    /// Reasons are the start, a write that leaves operations (by another process too), a network that came back
+    /// A second call while one is going on adds nothing, and waits for its own cancellation. Reasons are the start, a write that leaves operations (by another process too), a network that came back
     /// (``Environment/connectivity``), a message of the server, ``foreground()``, ``poke()``, a delay that is over, and five
     /// minutes without any of these. After a run that found no network, the server's own answer to a small request
     /// decides whether anything else is sent.
     ///
     /// - Throws: `CancellationError` once cancelled; a store error when the file fails.
     public func run() async throws {
+        if isFollowing {
+            // One loop serves everybody; this call ends with its task, as the first does.
+            while true { try await store.environment.sleep(.seconds(3_600)) }
+        }
+        isFollowing = true
+        defer { isFollowing = false }
         // Begun before the first run, so that nothing that happens from now on is missed.
         let hints = store.environment.connectivity.hints()
         let writes = store.hub.listen { [weak self] in self?.note(.wrote) }
@@ -84,6 +90,8 @@ extension SyncEngine {
             case .run(let forgettingBackoff):
                 let report = await run(for: .trigger(forgettingBackoff: forgettingBackoff))
                 takeIn(.ended(nextIn: try await nextPause(after: report.end)))
+                // Cut by another's deadline: the reason for it stands.
+                if report.end == .stopped, !Task.isCancelled { takeIn(.wrote) }
             }
         }
     }
@@ -91,9 +99,12 @@ extension SyncEngine {
     private func nextPause(after end: SyncRun.End) async throws -> Int64 {
         let due = try await store.writer.perform { db, now, _ in
             let run = try Schedule(db).due(now: now)
-            let operation = try PushPlan.nextDue(db) ?? Int64.max
-            let next = run > now.milliseconds ? run : min(operation, now.milliseconds + Self.idleMilliseconds)
-            return max(end == .leaseHeld ? Self.leasePollMilliseconds : 0, next - now.milliseconds)
+            // A run that ended early has not looked at what waits: to come back for it at once would never end.
+            let operation = end == .done ? try PushPlan.nextDue(db) : nil
+            let next =
+                run > now.milliseconds
+                ? run : min(operation ?? .max, now.milliseconds + Self.idleMilliseconds)
+            return end == .leaseHeld ? Self.leasePollMilliseconds : next - now.milliseconds
         }
         return min(due, Self.idleMilliseconds)
     }

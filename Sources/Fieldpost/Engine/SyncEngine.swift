@@ -18,6 +18,8 @@ public actor SyncEngine {
     private(set) var settings: SyncRun.Settings
     private var batchLimit: Int?
     private var isServing = false
+    /// Whether a ``run()`` is going on.
+    var isFollowing = false
     private var callers: [Caller] = []
     /// Those whom the current run answers.
     private var served: [Caller] = []

@@ -296,26 +296,52 @@ package struct SyncRun: Sendable {
                 )
                 return
             }
-            guard let summary = try PullApply.page(db, page, askedWith: cursor, now: now) else { return }
-            calmSeconds = page.calmSeconds ?? calmSeconds
-            pulled.pulled += summary.pulled
-            pulled.settled += summary.settled
-            pulled.parked += summary.parked
-            if !page.more {
-                try Schedule(db).succeeded()
-                phase = .pushingReleased
-            }
+            try take(page, askedWith: cursor, db, now: now, random: &random)
+        }
+    }
+
+    private mutating func take(
+        _ page: PullPage,
+        askedWith cursor: String?,
+        _ db: LocalDatabase,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
+    ) throws {
+        let summary: PullApply.Summary
+        do {
+            guard
+                let taken = try PullApply.page(
+                    db,
+                    lease: lease,
+                    page,
+                    askedWith: cursor,
+                    now: now,
+                    random: &random
+                )
+            else { return }
+            summary = taken
+        } catch is LeaseLost {
+            _ = try finish(.leaseHeld, db, now: now)
+            return
+        }
+        calmSeconds = page.calmSeconds ?? calmSeconds
+        pulled.pulled += summary.pulled
+        pulled.settled += summary.settled
+        pulled.parked += summary.parked
+        if !page.more {
+            try Schedule(db).succeeded()
+            phase = .pushingReleased
         }
     }
 
     /// Whether an answer that was given to `account` may still be taken in; if not, the run is over.
     private mutating func accepts(_ account: String?, _ db: LocalDatabase, now: Timestamp) throws -> Bool {
-        if try !lease.isCurrent(db) {
-            _ = try finish(.leaseHeld, db, now: now)
-        } else if try !FileAccount(db).admits(account) {
-            _ = try finish(.otherAccount, db, now: now)
+        let refusal = try db.connection.transaction { () -> End? in
+            if try !lease.isCurrent(db) { return .leaseHeld }
+            return try FileAccount(db).admits(account) ? nil : .otherAccount
         }
-        return end == nil
+        if let refusal { _ = try finish(refusal, db, now: now) }
+        return refusal == nil
     }
 
     /// Takes in whether a fresh token was got.

@@ -65,8 +65,10 @@ struct Coalescing {
     /// - Returns: the place of the one operation; `nil` where there is none, or still two.
     private func coalesce(_ earlier: OutboxEntry, _ later: OutboxEntry) throws -> Int64? {
         guard isFree(earlier), isFree(later), earlier.schema == later.schema,
+            later.schema == db.schema.version,
             let table = db.schema.table(later.table), table.outbox == .state || later.action != "create"
         else { return nil }
+        if try takesUnique(earlier, later, table) { return nil }
         let result = Merge.coalesce(
             (earlier.wireAction, try earlier.recordedChange()),
             (later.wireAction, try later.recordedChange()),
@@ -86,6 +88,18 @@ struct Coalescing {
 }
 
 extension Coalescing {
+    /// Whether one of the two sets a value that must be unique: another row's operation between them may free it first.
+    private func takesUnique(_ earlier: OutboxEntry, _ later: OutboxEntry, _ table: Table) throws -> Bool {
+        let columns = Set(table.unique.joined())
+        if columns.isEmpty { return false }
+        return try [earlier, later].contains { entry in
+            guard entry.action != "delete", entry.action != "create" || entry.seq == later.seq else {
+                return false
+            }
+            return try !columns.isDisjoint(with: entry.recordedChange().columns)
+        }
+    }
+
     /// The row that an operation was made on, in the spelling of capture.
     private func row(before entry: OutboxEntry, _ table: Table) throws -> JSONObject? {
         let base = try db.connection.scalar(
@@ -122,14 +136,17 @@ private struct Pair {
     func removeBoth() throws {
         let isWhole =
             try earlier.group == later.group || mates(of: earlier).isEmpty || mates(of: later).isEmpty
-        let onTop = try Dependants(db).of(later).filter { $0.row == later.row && $0.table == later.table }
-        let isNamed = try Dependants(db).of(earlier).contains { named in
-            named.seq != later.seq && !onTop.contains { $0.seq == named.seq }
+        let naming = try Dependants(db).of(earlier) + Dependants(db).of(later)
+        let isOnTop = { (entry: OutboxEntry) in
+            entry.row == later.row && entry.table == later.table && entry.seq > later.seq
         }
+        let onTop = naming.filter(isOnTop)
+        let isNamed = naming.contains { $0.seq != later.seq && !isOnTop($0) }
         guard isWhole, !isNamed else { return }
         for dependant in onTop { try repoint(dependant) }
         for entry in [earlier, later] {
-            try OutcomeJournal(db).keep(entry, as: "discarded", at: entry.createdAt)
+            let reason = OutcomeJournal.neverSent
+            try OutcomeJournal(db).keep(entry, as: "discarded", result: reason, at: entry.createdAt)
             try db.connection.run("DELETE FROM fieldpost_outbox WHERE seq = ?", .integer(entry.seq))
             try db.connection.run("DELETE FROM fieldpost_released WHERE seq = ?", .integer(entry.seq))
         }
@@ -216,7 +233,10 @@ private struct Pair {
 
     /// Takes one of the two away, whose id, if anything names it, is now the other's.
     private func remove(_ seq: Int64, inFavourOf other: Int64) throws {
-        for dependant in try Dependants(db).of(later) {
+        // Its own group may name it from an earlier place.
+        let dependants =
+            try Dependants(db).of(later) + db.group(of: later).filter { $0.after.contains(later.id) }
+        for dependant in dependants {
             try db.connection.run(
                 """
                 UPDATE fieldpost_outbox SET after = replace(after, ?1, ?2), base = CASE WHEN base = ?1 THEN ?2 ELSE base END
@@ -259,7 +279,7 @@ private struct Pair {
             let group = try db.group(of: next)
             members += group
             if members.count > Coalescing.largestGroup { return nil }
-            for entry in group where entry.group != later.group {
+            for entry in group {
                 waiting += try Dependants(db).of(entry).filter { seen.insert($0.group).inserted }
             }
         }

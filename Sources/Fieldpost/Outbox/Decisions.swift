@@ -22,6 +22,13 @@ public enum Decision: Equatable, Sendable {
         guard let object = try? JSON(text: text).object else { return nil }
         self = object["set"]?.object.map(Decision.edit) ?? .discard
     }
+
+    /// This decision after an earlier one about the same operation.
+    func following(_ earlier: Decision?) -> Decision {
+        guard case .edit(let values) = self, case .edit(var all)? = earlier else { return self }
+        for member in values.members { all[member.name] = member.value }
+        return .edit(all)
+    }
 }
 
 /// The decisions that wait for an answer.
@@ -34,12 +41,20 @@ struct Decisions {
         self.now = now
     }
 
-    /// Keeps a decision until the answer is here; the last one counts.
+    /// Keeps a decision until the answer is here: a discard takes the place of all edits in the group, an edit adds to
+    /// those before it.
     func keep(_ decision: Decision, for entry: OutboxEntry) throws {
         for mate in try db.group(of: entry) {
+            let known = mate.decision.flatMap(Decision.init)
+            var kept: Decision?
+            if mate.seq == entry.seq {
+                kept = decision.following(known)
+            } else if case .edit = decision, case .edit = known {
+                kept = known
+            }
             try db.connection.run(
                 "UPDATE fieldpost_outbox SET decision = ? WHERE seq = ?",
-                mate.seq == entry.seq ? .text(decision.text) : .null,
+                kept.map { .text($0.text) } ?? .null,
                 .integer(mate.seq)
             )
         }
@@ -59,18 +74,38 @@ struct Decisions {
         for entry in try db.entries(where: "decision IS NOT NULL") {
             // An earlier decision may have taken this one's operation with it.
             guard let entry = try db.entries(where: "seq = ?", .integer(entry.seq)).first,
-                let decision = entry.decision.flatMap(Decision.init)
+                entry.decision != nil
             else { continue }
-            if try db.group(of: entry).contains(where: InDoubt(db).contains) { continue }
-            try db.connection.run(
-                "UPDATE fieldpost_outbox SET decision = NULL WHERE seq = ?",
-                .integer(entry.seq)
-            )
-            switch decision {
-            case .discard: try Repair(db).takeBack(entry, now: now)
-            case .edit(let values): try edit(entry, values, random: &random)
+            let group = try db.group(of: entry)
+            if try group.contains(where: InDoubt(db).contains) { continue }
+            for mate in group {
+                try db.connection.run(
+                    "UPDATE fieldpost_outbox SET decision = NULL WHERE seq = ?",
+                    .integer(mate.seq)
+                )
+            }
+            try fulfil(group, random: &random)
+        }
+    }
+
+    private func fulfil(_ group: [OutboxEntry], random: inout some RandomNumberGenerator) throws {
+        for entry in group {
+            switch entry.decision.flatMap(Decision.init) {
+            case .discard: return try discard(entry)
+            // The first one has sent the group again, under other ids: what follows is an edit of what is unsent.
+            case .edit(let values):
+                guard let entry = try db.entries(where: "seq = ?", .integer(entry.seq)).first else { return }
+                try edit(entry, values, random: &random)
+            case nil: break
             }
         }
+    }
+
+    /// What was made on top of it since, and is to stay, keeps it: a dead letter that holds what depends on it.
+    private func discard(_ entry: OutboxEntry) throws {
+        let closure = try Repair(db).closure(of: entry, naming: false)
+        let decided = Set(closure.filter { $0.decision != nil || $0.group == entry.group }.map(\.group))
+        if closure.allSatisfy({ decided.contains($0.group) }) { try Repair(db).takeBack(entry, now: now) }
     }
 
     /// An edit that turns out to break a rule of the app leaves a dead letter that says so.

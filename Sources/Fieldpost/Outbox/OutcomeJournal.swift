@@ -36,14 +36,18 @@ struct OutcomeJournal {
         return db.connection.changes > 0
     }
 
-    /// Forgets the oldest successes beyond ``PushOutcome/keptOutcomes``; everything else stays.
+    /// The reason of an operation that was coalesced away before it was ever sent.
+    static let neverSent = #"{"code":"never_sent"}"#
+
+    /// Forgets the oldest successes beyond ``PushOutcome/keptOutcomes``, and what was never sent; everything else stays.
     func prune() throws {
         try db.connection.run(
             """
-            DELETE FROM fieldpost_outcomes WHERE status = 'applied'
-            AND seq <= (SELECT max(seq) FROM fieldpost_outcomes) - ?
+            DELETE FROM fieldpost_outcomes WHERE (status = 'applied' OR result = ?2)
+            AND seq <= (SELECT max(seq) FROM fieldpost_outcomes) - ?1
             """,
-            .integer(PushOutcome.keptOutcomes)
+            .integer(PushOutcome.keptOutcomes),
+            .text(Self.neverSent)
         )
     }
 }

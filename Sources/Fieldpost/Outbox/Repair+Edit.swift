@@ -39,9 +39,11 @@ extension Repair {
     ) throws -> OperationID {
         let table = try db.table(entry.table)
         let text = try change(of: entry, table, with: values).json.text
+        let after = try entry.after + createsReferred(by: values, entry, table)
         try db.connection.run(
-            "UPDATE fieldpost_outbox SET change = ? WHERE seq = ?",
+            "UPDATE fieldpost_outbox SET change = ?, after = ? WHERE seq = ?",
             .text(text),
+            after.isEmpty ? .null : .text(JSON.array(after.map { .string($0.text) }).text()),
             .integer(entry.seq)
         )
         if entry.state == .failed { _ = try sendAgain(entry, now: now, random: &random) }
@@ -49,16 +51,42 @@ extension Repair {
         return try db.entries(where: "seq = ?", .integer(entry.seq)).first?.id ?? entry.id
     }
 
+    /// The unsettled creates of rows that the new values refer to.
+    private func createsReferred(by values: JSONObject, _ entry: OutboxEntry, _ table: Table) throws
+        -> [OperationID]
+    {
+        var found: [OperationID] = []
+        for column in table.columns {
+            guard let parent = column.reference?.table, let key = values[column.name]?.string else {
+                continue
+            }
+            found += try db.entries(
+                where: "row = ? AND tbl = ? AND action = 'create' AND seq <> ?",
+                .text(key),
+                .text(parent),
+                .integer(entry.seq)
+            ).map(\.id)
+        }
+        return found.filter { !entry.after.contains($0) }
+    }
+
     /// Takes back an operation that was never sent, with its group.
     ///
     /// - Throws: ``FieldpostError/Code/wrongState`` for one that was sent, and ``FieldpostError/Code/hasDependants``.
     package func undo(_ id: OperationID, now: Timestamp) throws -> [OperationID] {
-        let entry = try entry(id)
-        let sent = try db.connection.scalar("SELECT sent_upto FROM fieldpost_lease")?.integer ?? 0
-        if entry.seq <= sent {
-            throw FieldpostError(.wrongState, "The operation was sent already; change the row back instead.")
+        try db.applying {
+            let entry = try entry(id)
+            let sent = try db.connection.scalar("SELECT sent_upto FROM fieldpost_lease")?.integer ?? 0
+            if entry.seq <= sent {
+                throw FieldpostError(
+                    .wrongState,
+                    "The operation was sent already; change the row back instead."
+                )
+            }
+            let entries = try closure(of: entry, naming: true)
+            try takeBack(entry, now: now)
+            return entries.map(\.id)
         }
-        return try discard(id, now: now)
     }
 
     private func change(of entry: OutboxEntry, _ table: Table, with values: JSONObject) throws -> Change {

@@ -131,7 +131,7 @@ package struct Repair {
     /// The entries of a group and of all that depends on it, oldest first.
     ///
     /// - Parameter naming: whether to throw instead when something depends on it.
-    private func closure(of entry: OutboxEntry, naming: Bool) throws -> [OutboxEntry] {
+    func closure(of entry: OutboxEntry, naming: Bool) throws -> [OutboxEntry] {
         var entries: [OutboxEntry] = []
         var seen: Set<Int64> = [entry.group]
         var waiting = [entry]

@@ -25,11 +25,17 @@ package enum PullApply {
     ///
     /// - Returns: `nil`, with nothing changed, when the stored cursor is no longer the one asked with: another process
     ///   was faster, and its page counts.
-    package static func page(_ db: LocalDatabase, _ page: PullPage, askedWith cursor: String?, now: Timestamp)
-        throws
-        -> Summary?
-    {
+    /// - Throws: ``LeaseLost`` when another owner has taken over, or the file was given up.
+    package static func page(
+        _ db: LocalDatabase,
+        lease: Lease,
+        _ page: PullPage,
+        askedWith cursor: String?,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
+    ) throws -> Summary? {
         try db.applying {
+            guard try lease.isCurrent(db) else { throw LeaseLost() }
             guard try self.cursor(db) == cursor else { return nil }
             var summary = Summary()
             var outcome = PushOutcome(db, now: now)
@@ -51,6 +57,7 @@ package enum PullApply {
                     reason: fault.message
                 )
             }
+            try outcome.decide(random: &random)
             try Parked(db).forgetReplaced()
             try db.setMeta("cursor", .text(page.cursor))
             if !page.more {

@@ -12,7 +12,7 @@ package struct Lease: Equatable, Sendable {
     /// Longer than any request can take before it is cut off, so that only the dead lose it.
     package static let milliseconds: Int64 = 60_000
 
-    /// Takes the lease for `owner`, or returns `nil` while another's has not run out.
+    /// Takes the lease for `owner`, or returns `nil` while another's has not run out, or nobody is signed in.
     ///
     /// - Parameter isAlive: whether an owner's process may still run; a dead one's lease is free at once, so that an app
     ///   that was killed and started again goes on without waiting.
@@ -23,6 +23,7 @@ package struct Lease: Equatable, Sendable {
         isAlive: (String) -> Bool = { _ in true }
     ) throws -> Lease? {
         try db.connection.transaction(.immediate) {
+            if try FileAccount(db).isSignedOut() { return nil }
             let row = try db.connection.query("SELECT owner, expires_at, fence FROM fieldpost_lease")[0]
             let expiry = row[1].integer ?? 0
             // An expiry further away than a lease can last comes from a clock that was set back since.

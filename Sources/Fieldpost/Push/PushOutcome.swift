@@ -313,11 +313,17 @@ package struct PushOutcome {
 
     /// What follows every answer: decisions that waited for it are carried out, and old outcomes go.
     mutating func finish(lease: Lease, random: inout some RandomNumberGenerator) throws {
+        try decide(random: &random)
+        if summary.applied > 0 { try OutcomeJournal(db).prune() }
+        try lease.wireIsClear(db)
+    }
+
+    /// Carries out the decisions that the answer has made possible.
+    mutating func decide(random: inout some RandomNumberGenerator) throws {
         let decisions = Decisions(db, now: now)
         for (entry, values) in overtaken { try decisions.editAgain(entry, values) }
         try decisions.fulfil(random: &random)
-        if summary.applied > 0 { try OutcomeJournal(db).prune() }
-        try lease.wireIsClear(db)
+        overtaken = []
     }
 
     /// Frees what waited for `id`, and what waited for that.

@@ -60,12 +60,12 @@ extension Store {
 
     /// Gives a failed or unsent operation up, with its group, and takes its changes back from the rows.
     ///
+    /// What the server may have is given up as soon as a sync has had its word; see ``OutboxItem/decision``.
     /// - Parameters:
     ///   - operation: the operation to give up.
     ///   - dependants: whether the operations that depend on it go too.
     /// - Returns: the ids of all operations given up.
-    /// - Throws: ``FieldpostError/Code/hasDependants``, naming them, when others depend on it and may not go;
-    ///   ``FieldpostError/Code/wrongState`` while the server may have it.
+    /// - Throws: ``FieldpostError/Code/hasDependants``, naming them, when others depend on it and may not go.
     @discardableResult
     public func discard(_ operation: OperationID, dependants: Bool = false) async throws -> [OperationID] {
         try await writer.repair { db, now, _ in
@@ -75,11 +75,12 @@ extension Store {
 
     /// Gives an operation that was refused, or never sent, other values, and sends its group again.
     ///
+    /// Where the server may have it, a sync has its word first; see ``OutboxItem/decision``.
     /// - Parameters:
     ///   - operation: the operation to edit.
     ///   - values: wire values by column; columns left out stay as they were recorded.
     /// - Returns: the operation's id from now on.
-    /// - Throws: ``FieldpostError`` for values the table does not take, and while the server may have the operation.
+    /// - Throws: ``FieldpostError`` for values the table does not take.
     @discardableResult
     public func edit(_ operation: OperationID, set values: JSONObject) async throws -> OperationID {
         try await writer.repair { db, now, random in

@@ -178,6 +178,78 @@ import Testing
         #expect(try device.scalar("SELECT count(*) FROM fieldpost_outbox WHERE decision IS NOT NULL") == 0)
     }
 
+    @Test func `two edits of one group in doubt are both made`() async throws {
+        let id = try device.write(
+            "INSERT INTO orders (id, branch_id, total_idr) VALUES ('\(order)', 'B1', 5)",
+            "INSERT INTO notes (id, title) VALUES ('n', 'old')"
+        )
+        _ = try await send(arrives: false)
+
+        _ = try edit(id[0], ["total_idr": 9])
+        _ = try edit(id[1], ["title": "new"])
+        _ = try edit(id[0], ["status": "paid"])
+        try await device.sync(with: server)
+
+        #expect(try server.query("SELECT total_idr, status FROM orders") == [[9, "paid"]])
+        #expect(try server.query("SELECT title FROM notes") == [["new"]])
+        #expect(try device.outboxCount == 0)
+    }
+
+    @Test func `an edit made meanwhile on top of what is discarded stays, and is held`() async throws {
+        let id = try createOrder()
+        _ = try await send(arrives: false)
+        _ = try discard(id)
+        let later = try device.write("UPDATE orders SET status = 'paid'")[0]
+
+        try await device.sync(with: server)
+
+        #expect(try device.entry(id)?.state == .failed)
+        #expect(try device.entry(later)?.state == .held)
+        #expect(try device.scalar("SELECT status FROM orders") == "paid")
+    }
+
+    @Test func `an edit is made although a page settles what it was about`() async throws {
+        let id = try createOrder()
+        let batch = try await send(arrives: false)
+        _ = try edit(id, ["total_idr": 9])
+        let result = OperationResult.applied(1)(try PushRequest(bytes: batch.body).groups[0].operations[0])
+        try device.pull(
+            [
+                PulledChange(
+                    table: "orders",
+                    row: order,
+                    version: 1,
+                    set: [
+                        "id": .string(order), "branch_id": "B1", "plate": nil, "total_idr": 5,
+                        "status": "open",
+                    ]
+                )
+            ],
+            settled: [result]
+        )
+
+        #expect(try total == 9)
+        #expect(try device.db.entries(where: "1").map(\.action) == ["update"])
+    }
+
+    @Test func `an edit that refers to a newer row waits for it`() async throws {
+        let first = try createOrder()
+        try device.push(OperationResult.applied(1))
+        let child = try device.write(
+            "INSERT INTO payments (id, branch_id, order_id, amount_idr) VALUES ('\(payment)', 'B1', '\(order)', 5)"
+        )[0]
+        try device.push(OperationResult.rejected("no"))
+        let other = "0191b2a0-0000-7000-8000-00000000000c"
+        let parent = try device.write(
+            "INSERT INTO orders (id, branch_id, total_idr) VALUES ('\(other)', 'B1', 7)"
+        )[0]
+        _ = first
+
+        let new = try edit(child, ["order_id": .string(other)])
+
+        #expect(try device.entry(new)?.after.contains(parent) == true)
+    }
+
     // MARK: Dead letters
 
     @Test func `a dead letter that the server never settled is voided by the next run, and keeps its reason`()

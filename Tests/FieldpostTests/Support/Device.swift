@@ -221,3 +221,21 @@ extension OperationResult {
         }
     }
 }
+
+extension PullApply {
+    /// A page taken in by whoever holds the right to send.
+    static func page(_ db: LocalDatabase, _ page: PullPage, askedWith cursor: String?, now: Timestamp) throws
+        -> Summary?
+    {
+        let fence = try db.connection.scalar("SELECT fence FROM fieldpost_lease")?.integer ?? 0
+        var random = SeededRandom(seed: 3)
+        return try self.page(
+            db,
+            lease: Lease(fence: fence),
+            page,
+            askedWith: cursor,
+            now: now,
+            random: &random
+        )
+    }
+}
