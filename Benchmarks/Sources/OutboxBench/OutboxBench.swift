@@ -39,7 +39,6 @@ import Foundation
         case "claim": try await bench.claim(requests: Int(rest[0])!)
         case "push": try await bench.push(to: rest[0], token: rest[1], batch: Int(rest[2])!)
         case "status": try await bench.status()
-        case "repair": try await bench.repair()
         default: fatalError("unknown case")
         }
         await store.close()
@@ -90,20 +89,13 @@ import Foundation
     }
 
     private func status() async throws {
+        let before = try await store.status()
         let row = try await store.outbox(limit: 1)[0].row
         let all = try await median { _ = try await store.status() }
         let one = try await median { _ = try await store.status(of: row, in: "items") }
-        Self.report(["status_us": all, "row_us": one])
-    }
-
-    /// What a person does with one operation among many.
-    private func repair() async throws {
-        let last = try await store.outbox(.failed, limit: 10_000).last!.operation
-        let look = try await median { _ = try await store.outboxItem(last) }
-        let retry = try await median {
-            _ = try? await store.edit(last, set: ["nonsense": 1])
-        }
-        Self.report(["look_us": look, "repair_us": retry])
+        let middle = try await store.outbox(after: Int64(before.local / 2), limit: 1)[0].operation
+        let item = try await median { _ = try await store.outboxItem(middle) }
+        Self.report(["status_us": all, "row_us": one, "item_us": item])
     }
 
     private func median(_ body: () async throws -> Void) async throws -> Double {
