@@ -1,5 +1,5 @@
 # Everything a newcomer needs: `make demo` and `make test`.
-.PHONY: setup build demo test format lint docs client-only sanitize bench-store examples clean
+.PHONY: setup build demo test format lint docs client-only sanitize bench-store bench-outbox examples clean
 
 setup:
 	@Scripts/setup
@@ -34,6 +34,10 @@ sanitize: setup
 # The store's speed, as ratios to raw C in the same run; ROUNDS=5 unless told.
 bench-store: setup
 	@Benchmarks/bench-store.py
+
+# The outbox's speed, likewise; MILLION=1 also measures beside a million operations.
+bench-outbox: setup
+	@Benchmarks/bench-outbox.py $(if $(MILLION),--million)
 
 # Programs that see the public API alone.
 examples: setup

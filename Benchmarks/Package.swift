@@ -10,7 +10,15 @@ let package = Package(
         .executableTarget(
             name: "StoreBench",
             dependencies: [.product(name: "Fieldpost", package: "fieldpost")]
-        )
+        ),
+        .executableTarget(
+            name: "OutboxBench",
+            dependencies: [.product(name: "Fieldpost", package: "fieldpost")]
+        ),
+        .executableTarget(
+            name: "ServerBench",
+            dependencies: [.product(name: "FieldpostServer", package: "fieldpost")]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

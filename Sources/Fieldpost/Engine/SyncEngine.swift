@@ -65,6 +65,13 @@ public actor SyncEngine {
     /// How delays after failures are computed.
     public func setBackoff(_ backoff: Backoff) { settings.backoff = backoff }
 
+    /// How many operations a request carries at most, from 1 to 1,000, which is the default.
+    ///
+    /// A transaction is never split: one that is larger goes in a request of its own.
+    public func setLargestRequest(operations: Int) {
+        settings.largestBatch = min(max(operations, 1), WireLimits.operationsPerPush)
+    }
+
     /// Pushes until nothing more can go, pulls to a checkpoint, and pushes what that released.
     ///
     /// Any number of calls at once make one run; a call during a run makes one more after it. Every caller is answered

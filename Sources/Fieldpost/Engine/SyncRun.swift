@@ -58,6 +58,8 @@ package struct SyncRun: Sendable {
         package var backoff = Backoff()
         /// Operations in the first request; doubled while requests are quick, halved when they fail.
         package var firstBatch = 10
+        /// Operations in a request at most; a group that is larger goes alone.
+        package var largestBatch = WireLimits.operationsPerPush
         /// A request slower than this does not make the next one larger, in milliseconds.
         package var quickMilliseconds: Int64 = 1_000
         package init() {}
@@ -94,7 +96,7 @@ package struct SyncRun: Sendable {
     package init(lease: Lease, settings: Settings = Settings(), batchLimit: Int? = nil) {
         self.lease = lease
         self.settings = settings
-        self.batchLimit = batchLimit ?? settings.firstBatch
+        self.batchLimit = min(batchLimit ?? settings.firstBatch, settings.largestBatch)
     }
 
     /// Decides what to do next.
@@ -200,7 +202,7 @@ package struct SyncRun: Sendable {
                 calmSeconds = response.calmSeconds ?? calmSeconds
                 try Schedule(db).succeeded()
                 if elapsed <= settings.quickMilliseconds {
-                    batchLimit = min(batchLimit * 2, WireLimits.operationsPerPush)
+                    batchLimit = min(batchLimit * 2, settings.largestBatch)
                 }
             case .failure(let failure):
                 try failed(failure, batch, db, now: now, random: &random)

@@ -199,7 +199,7 @@ private struct Pair {
     }
 
     private func isEarlier(_ id: OperationID) throws -> Bool {
-        try db.entries(where: "id = ? AND seq > ?", .text(id.text), .integer(earlier.seq)).isEmpty
+        try db.entry(id).map { $0.seq <= earlier.seq } ?? true
     }
 
     private func rewrite(

@@ -181,17 +181,14 @@ struct InDoubt {
         if entry.seq > sentUpTo || entry.isRefused { return false }
         // What was sent after an operation that is settled as refused names it, and can never be applied.
         guard entry.state == .held, let holder = entry.heldBy else { return true }
-        guard
-            let first = try db.entries(where: "id = ? AND seq < ?", .text(holder.text), .integer(entry.seq))
-                .first
-        else { return false }
+        guard let first = try db.entry(holder), first.seq < entry.seq else { return false }
         return try contains(first)
     }
 
     /// What the server has to be asked about: operations that someone has decided about, and dead letters that it never
     /// settled.
     func toVoid(limit: Int) throws -> [OutboxEntry] {
-        let deadLetters = #"state >= 2 AND state = 3 AND instr(error, '"unsettled":true')"#
+        let deadLetters = #"state = 3 AND instr(error, '"unsettled":true')"#
         let asked = try db.entries(where: "decision IS NOT NULL") + db.entries(where: deadLetters)
         var found: [OutboxEntry] = []
         var seen: Set<Int64> = []

@@ -43,18 +43,10 @@ struct Dependants {
     /// Makes what is held by `ids` ready again, and what is held by that.
     ///
     /// A plan holds again what waits for another one.
-    ///
-    /// (`state >= 2` as written lets SQLite use the partial index.)
     func release(heldBy ids: [OperationID]) throws {
-        guard
-            try db.connection.scalar("SELECT 1 FROM fieldpost_outbox WHERE state >= 2 AND state = 2 LIMIT 1")
-                != nil
-        else {
-            return
-        }
         var freed = ids
         while let id = freed.popLast() {
-            let held = try db.entries(where: "state >= 2 AND state = 2 AND held_by = ?", .text(id.text))
+            let held = try db.entries(where: "state = 2 AND held_by = ?", .text(id.text))
             for entry in held {
                 try db.connection.run(
                     "UPDATE fieldpost_outbox SET state = 0, held_by = NULL WHERE seq = ?",

@@ -119,14 +119,14 @@ package struct OutboxEntry: Equatable, Sendable {
 extension LocalDatabase {
     /// The entries that `condition` selects, oldest first.
     func entries(where condition: String, _ arguments: Value...) throws -> [OutboxEntry] {
-        let statement = try connection.statement(
-            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE \(condition) ORDER BY seq"
-        )
-        try statement.bind(arguments)
-        var entries: [OutboxEntry] = []
-        while try statement.step() { entries.append(OutboxEntry(statement)) }
-        return entries
+        try OutboxLookup(connection).entries(where: condition, arguments)
     }
+
+    /// The entry with this id.
+    func entry(_ id: OperationID) throws -> OutboxEntry? { try OutboxLookup(connection).entry(id) }
+
+    /// The entry with this id that does not go now: it waits, is held, or is a dead letter.
+    func stopped(_ id: OperationID) throws -> OutboxEntry? { try OutboxLookup(connection).stopped(id) }
 
     /// The group of `entry`, oldest first: the entries of a transaction stand next to each other.
     func group(of entry: OutboxEntry) throws -> [OutboxEntry] {

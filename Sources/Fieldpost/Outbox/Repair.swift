@@ -11,7 +11,7 @@ package struct Repair {
 
     /// The entry with this id.
     package func entry(_ id: OperationID) throws -> OutboxEntry {
-        guard let entry = try db.entries(where: "id = ?", .text(id.text)).first else {
+        guard let entry = try db.entry(id) else {
             throw FieldpostError(.operationMissing, "There is no unsettled operation with this id.")
         }
         return entry
@@ -34,9 +34,7 @@ package struct Repair {
     {
         let group = try db.group(of: entry)
         // One that is held by something that is gone would wait for ever.
-        if entry.state == .held, let holder = entry.heldBy,
-            try !db.entries(where: "id = ?", .text(holder.text)).isEmpty
-        {
+        if entry.state == .held, let holder = entry.heldBy, try db.entry(holder) != nil {
             throw FieldpostError(
                 .wrongState,
                 "The operation waits for another one; retry or discard that one.",

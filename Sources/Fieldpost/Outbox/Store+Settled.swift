@@ -57,38 +57,33 @@ struct OutcomeReader {
 
     /// The place of an operation in the outbox and in the journal alike, where it is found at once.
     func place(of operation: OperationID) throws -> Int64 {
-        for table in ["fieldpost_outbox", "fieldpost_outcomes"] {
-            let sql = "SELECT seq FROM \(table) WHERE id = ?"
-            if let seq = try connection.scalar(sql, .text(operation.text))?.integer { return seq }
-        }
+        if let entry = try OutboxLookup(connection).entry(operation) { return entry.seq }
+        let sql = "SELECT seq FROM fieldpost_outcomes WHERE id = ?"
+        if let seq = try connection.scalar(sql, .text(operation.text))?.integer { return seq }
         throw Self.missing
     }
 
     /// The outcome of the operation at a place, whatever it is called by now; `nil` while it is open.
     func outcome(of operation: OperationID, at place: Int64) throws -> Outcome? {
-        if let entry = try entry("seq = ?", .integer(place)) { return try outcome(ofEntry: entry) }
+        let lookup = OutboxLookup(connection)
+        if let entry = try lookup.entries(where: "seq = ?", [.integer(place)]).first {
+            return outcome(ofEntry: entry)
+        }
         if let outcome = try outcome(where: "seq = ?", .integer(place)) { return outcome }
         // Coalescing gives operations new places, and leaves them their ids.
-        if let entry = try entry("id = ?", .text(operation.text)) { return try outcome(ofEntry: entry) }
+        if let entry = try lookup.entry(operation) { return outcome(ofEntry: entry) }
         guard let outcome = try outcome(where: "id = ?", .text(operation.text)) else { throw Self.missing }
         return outcome
     }
 
-    private func entry(_ condition: String, _ argument: Value) throws -> [Value]? {
-        try connection.query(
-            "SELECT state, last_attempt_at, error, history FROM fieldpost_outbox WHERE \(condition)",
-            argument
-        ).first
-    }
-
-    private func outcome(ofEntry entry: [Value]) throws -> Outcome? {
-        if entry[0].integer != OutboxEntry.State.failed.rawValue { return nil }
+    private func outcome(ofEntry entry: OutboxEntry) -> Outcome? {
+        if entry.state != .failed { return nil }
         return Outcome(
             status: OperationResult.Status.rejected.rawValue,
             version: nil,
-            settledAt: Timestamp(milliseconds: entry[1].integer ?? 0),
-            failure: entry[2].text.flatMap(OutboxItem.Failure.init(json:)),
-            history: Attempt.list(entry[3].text)
+            settledAt: Timestamp(milliseconds: entry.lastAttemptAt ?? 0),
+            failure: entry.error.flatMap(OutboxItem.Failure.init(json:)),
+            history: Attempt.list(entry.history)
         )
     }
 

@@ -178,14 +178,41 @@ package struct PushOutcome {
     /// themselves come with the page: a result here says nothing of what else changed in them.
     mutating func settlePulled(_ results: [OperationResult]) throws {
         if results.isEmpty { return }
-        let sent = try db.entries(where: "seq <= (SELECT sent_upto FROM fieldpost_lease)")
-        let byID = Dictionary(sent.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        for result in results where result.status == .applied {
-            guard let entry = byID[result.id], try leaveOutbox(entry, result) else { continue }
+        for (entry, result) in try sent(results.filter { $0.status == .applied }) {
+            guard try leaveOutbox(entry, result) else { continue }
             summary.applied += 1
             if let table = db.schema.table(entry.table) { try advanceBase(by: entry, table) }
             try release(by: entry.id)
         }
+    }
+
+    /// The operations that results are about, where they are here and may have been sent.
+    private func sent(_ results: [OperationResult]) throws -> [(OutboxEntry, OperationResult)] {
+        let sentUpTo = try db.connection.scalar("SELECT sent_upto FROM fieldpost_lease")?.integer ?? 0
+        var ready: [OperationID: Int64] = [:]
+        // Few beside those whose answer was lost.
+        try db.connection.forEach(
+            "SELECT id, seq FROM fieldpost_outbox WHERE state = 0 AND seq <= ?",
+            [.integer(sentUpTo)]
+        ) { ready[OperationID(stored: $0.text(0))] = $0.integer(1) }
+        return try results.compactMap { result in
+            let entry =
+                if let place = ready[result.id] {
+                    try db.entries(where: "seq = ?", .integer(place)).first
+                } else {
+                    try db.stopped(result.id)
+                }
+            return entry.flatMap { $0.seq <= sentUpTo ? ($0, result) : nil }
+        }
+    }
+
+    /// Whether an operation that the server names is here: set aside, or sent and not settled.
+    private func isHere(_ id: OperationID) throws -> Bool {
+        if try db.stopped(id) != nil { return true }
+        return try !db.entries(
+            where: "state = 0 AND seq <= (SELECT sent_upto FROM fieldpost_lease) AND id = ?",
+            .text(id.text)
+        ).isEmpty
     }
 
     /// Moves the base over an operation that is applied, until the page brings the row as it is now.
@@ -232,9 +259,7 @@ package struct PushOutcome {
     ) throws {
         // What stood in the way was settled by the same answer; the group is free already.
         if settled.contains(blocker) { return }
-        if !group.contains(where: { $0.id == blocker }),
-            try !db.entries(where: "id = ?", .text(blocker.text)).isEmpty
-        {
+        if !group.contains(where: { $0.id == blocker }), try isHere(blocker) {
             try hold(group, by: blocker)
         } else {
             // Also what is blocked by something that is not here: nothing would ever free it.

@@ -39,7 +39,7 @@ package enum PushPlan {
             guard try lease.isCurrent(db) else { throw LeaseLost() }
             try db.coalesce()
             try wakeWaiting(db, now: now)
-            var batch = try Collector(db, limits: limits)
+            var batch = Collector(db, limits: limits)
             let statement = try db.connection.statement(
                 "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE state = 0 ORDER BY seq"
             )
@@ -89,19 +89,15 @@ private struct Collector {
     private var group: [OutboxEntry] = []
     private var bytes = 0
     private var isFull = false
-    /// Operations that cannot go in this request, and which of them are set aside; what names one waits as well.
+    /// Ready operations that cannot go in this request, and which of them depend on one that is set aside; what names
+    /// one waits as well.
     private var blocked: [OperationID: Bool] = [:]
     /// Groups found to depend on an operation that is set aside.
     private var held: [(group: [OutboxEntry], by: OperationID)] = []
 
-    init(_ db: LocalDatabase, limits: PushPlan.Limits) throws {
+    init(_ db: LocalDatabase, limits: PushPlan.Limits) {
         self.db = db
         self.limits = limits
-        for (condition, isAside) in [("state = 1", false), ("state >= 2", true)] {
-            try db.connection.forEach("SELECT id FROM fieldpost_outbox WHERE \(condition) LIMIT 100000") {
-                blocked[OperationID(stored: $0.text(0))] = isAside
-            }
-        }
     }
 
     /// Marks what was recorded on top of an operation that was set aside before.
@@ -130,8 +126,7 @@ private struct Collector {
     private mutating func closeGroup() throws {
         defer { group = [] }
         guard !group.isEmpty else { return }
-        if !blocked.isEmpty, let blocker = group.lazy.flatMap(\.after).first(where: { blocked[$0] != nil }) {
-            let isAside = blocked[blocker] ?? false
+        if let (blocker, isAside) = try blocker() {
             if isAside { held.append((group, blocker)) }
             for entry in group { blocked[entry.id] = isAside }
             return
@@ -146,6 +141,15 @@ private struct Collector {
         taken += group
         bytes += size
         if taken.count >= limits.operations || bytes >= limits.bytes { isFull = true }
+    }
+
+    /// The first operation named by the group that cannot go now, and whether it is set aside.
+    private func blocker() throws -> (OperationID, isAside: Bool)? {
+        for id in group.lazy.flatMap(\.after) {
+            if let isAside = blocked[id] { return (id, isAside) }
+            if let state = try db.stopped(id)?.state { return (id, state != .waiting) }
+        }
+        return nil
     }
 
     /// Whether an entry of a `.state` table has to wait for the answer to the one before it on the same row.

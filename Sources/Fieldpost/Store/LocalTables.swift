@@ -44,6 +44,12 @@ enum LocalTables {
         CREATE INDEX fieldpost_outbox_waiting ON fieldpost_outbox (next_attempt_at) WHERE state = 1;
         CREATE INDEX fieldpost_outbox_aside ON fieldpost_outbox (state) WHERE state >= 2;
         CREATE INDEX fieldpost_outbox_decided ON fieldpost_outbox (seq) WHERE decision IS NOT NULL;
+        -- Where operations that do not go now are looked up; a write makes no entry in these.
+        CREATE INDEX fieldpost_outbox_stopped ON fieldpost_outbox (id) WHERE state > 0;
+        CREATE INDEX fieldpost_outbox_judged ON fieldpost_outbox (last_attempt_at) WHERE state = 1;
+        CREATE INDEX fieldpost_outbox_held ON fieldpost_outbox (held_by) WHERE state = 2;
+        CREATE INDEX fieldpost_outbox_unsettled ON fieldpost_outbox (seq)
+          WHERE state = 3 AND instr(error, '"unsettled":true');
 
         -- What the server last said of a row; base only while edits are unsettled.
         CREATE TABLE fieldpost_rows (

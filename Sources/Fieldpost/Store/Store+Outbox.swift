@@ -116,12 +116,7 @@ struct OutboxReader {
 
     func item(_ operation: OperationID) throws -> OutboxItem? {
         let onWire = try onWire()
-        let statement = try connection.statement(
-            "SELECT \(OutboxEntry.columns) FROM fieldpost_outbox WHERE id = ?"
-        )
-        try statement.bind(1, operation.text)
-        defer { statement.reset() }
-        return try statement.step() ? item(OutboxEntry(statement), onWire) : nil
+        return try OutboxLookup(connection).entry(operation).map { item($0, onWire) }
     }
 
     private func onWire() throws -> Set<Int64> {
