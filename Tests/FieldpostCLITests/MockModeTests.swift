@@ -56,7 +56,12 @@ import Testing
         (#"{"orders":[{"totl":1}]}"#, "orders[0]: the table has no column totl"),
         (#"{"orders":[{"total_idr":"x"}]}"#, "orders[0].total_idr: "),
         (#"{"orders":[{"total_idr":1}]}"#, "orders[0]: its key id is missing"),
-        ("[", "is not {\"table\": [rows]}"),
+        ("[", "is not JSON at byte"),
+        ("7", "is not {\"table\": [rows]}"),
+        (
+            #"{"orders":[{"id":"0191b2a0-0000-7000-8000-00000000000a","total_idr":1}]}"#,
+            "the column branch_id is missing"
+        ),
     ])
     func `fixtures that do not fit are refused with the place`(fixtures: String, words: String) async throws {
         let run = try await run(fixtures)

@@ -10,8 +10,8 @@ struct Coalescing {
     let db: LocalDatabase
     private let sentUpTo: Int64
 
-    /// Operations that a group may come to hold, so that a server still takes it.
-    static let largestGroup = 500
+    /// Operations that a group may come to hold: what is refused in one takes all of them along.
+    static let largestGroup = 20
 
     init(_ db: LocalDatabase) throws {
         self.db = db

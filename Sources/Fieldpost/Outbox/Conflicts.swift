@@ -74,6 +74,9 @@ struct Conflicts {
         switch winner {
         case .theirs: break
         case .value(let values):
+            if values.isEmpty {
+                throw FieldpostError(.usage, "A conflict is settled by values of columns; none are given.")
+            }
             try write(LocalJSON.captured(values, table), over: try shown(row, table) ?? [:], row, table)
         case .mine where found[3] == "delete":
             try db.connection.run(
@@ -95,7 +98,8 @@ struct Conflicts {
     private func write(_ values: JSONObject, over current: JSONObject, _ row: String, _ table: Table) throws {
         var whole = current.isEmpty ? table.emptyRow(key: row) : current
         for member in values.members {
-            guard table.column(member.name) != nil else {
+            guard table.column(member.name) != nil, member.name != table.key || member.value == .string(row)
+            else {
                 throw FieldpostError(
                     .unknownColumn,
                     "\(table.name) has no column \(member.name).",

@@ -1,6 +1,9 @@
 package import FieldpostCore
 internal import FieldpostSQLite
 
+/// Ends what was only a try.
+private struct Fits: Error {}
+
 extension Repair {
     /// Gives an operation that was refused, or never sent, other values, and sends its group again.
     ///
@@ -20,6 +23,7 @@ extension Repair {
                 let entry = try entry(id)
                 _ = try change(of: entry, try db.table(entry.table), with: values)
                 if try db.group(of: entry).contains(where: InDoubt(db).contains) {
+                    try checkFits(entry, values, now: now, random: &random)
                     try Decisions(db, now: now).keep(.edit(values), for: entry)
                     return id
                 }
@@ -28,6 +32,21 @@ extension Repair {
         } catch let error as StoreError {
             throw FieldpostError(error) ?? error
         }
+    }
+
+    /// Fails where the row could not take the values; nothing is changed.
+    private func checkFits(
+        _ entry: OutboxEntry,
+        _ values: JSONObject,
+        now: Timestamp,
+        random: inout some RandomNumberGenerator
+    ) throws {
+        do {
+            try db.connection.savepoint {
+                _ = try rewrite(entry, set: values, now: now, random: &random)
+                throw Fits()
+            }
+        } catch is Fits {}
     }
 
     /// What ``edit(_:set:now:random:)`` does once nothing is in doubt, inside the caller's transaction.

@@ -73,8 +73,14 @@ package enum PullApply {
 
     /// Forgets the cursor, so that the next pull starts from the beginning.
     ///
-    /// Rows and unsettled work stay.
-    package static func restart(_ db: LocalDatabase) throws { try db.setMeta("cursor", .null) }
+    /// Rows and unsettled work stay. The server may count its versions anew, so that none that is known says what is newer.
+    package static func restart(_ db: LocalDatabase) throws {
+        try db.connection.transaction {
+            try db.setMeta("cursor", .null)
+            try db.connection.run("UPDATE fieldpost_rows SET version = 0")
+            try db.connection.run("UPDATE fieldpost_parked SET version = 0")
+        }
+    }
 
     /// The tables whose rows are taken once more at the version that is known, for columns that are new here.
     private static func refetched(_ db: LocalDatabase) throws -> Set<String> {

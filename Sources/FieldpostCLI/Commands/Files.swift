@@ -60,6 +60,12 @@ enum Files {
                     ($0.name, try rows($0.value, of: $0.name, schema))
                 }
             )
+        } catch let error as JSONError {
+            throw Failure(
+                "type",
+                "The fixtures file \(path) is not JSON at byte \(error.offset): \(error.message).",
+                exit: .badData
+            )
         } catch {
             throw Failure(
                 "type",
@@ -75,23 +81,36 @@ enum Files {
         }
         guard let list = json.array else { throw Fault(place: name, reason: "no list of rows") }
         var rows: [JSONObject] = []
+        var keys: Set<JSON> = []
         for (index, json) in list.enumerated() {
             let place = "\(name)[\(index)]"
             guard let row = json.object else { throw Fault(place: place, reason: "no row") }
-            for member in row.members {
-                guard let column = table.column(member.name) else {
-                    throw Fault(place: place, reason: "the table has no column \(member.name)")
-                }
-                do throws(ColumnTypeError) { _ = try column.value(from: member.value) } catch {
-                    throw Fault(place: "\(place).\(column.name)", reason: error.message)
-                }
-            }
-            guard row[table.key] != nil else {
-                throw Fault(place: place, reason: "its key \(table.key) is missing")
+            try check(row, place, table)
+            guard keys.insert(row[table.key] ?? .null).inserted else {
+                throw Fault(place: place, reason: "its key is there twice")
             }
             rows.append(row)
         }
         return rows
+    }
+
+    private static func check(_ row: JSONObject, _ place: String, _ table: Table) throws(Fault) {
+        for member in row.members {
+            guard let column = table.column(member.name) else {
+                throw Fault(place: place, reason: "the table has no column \(member.name)")
+            }
+            do throws(ColumnTypeError) { _ = try column.value(from: member.value) } catch {
+                throw Fault(place: "\(place).\(column.name)", reason: error.message)
+            }
+        }
+        guard row[table.key] != nil else {
+            throw Fault(place: place, reason: "its key \(table.key) is missing")
+        }
+        for column in table.columns where row[column.name] == nil && !column.isOptional {
+            if column.defaultValue == nil {
+                throw Fault(place: place, reason: "the column \(column.name) is missing and has no default")
+            }
+        }
     }
 
     /// What is wrong at a place of a file.

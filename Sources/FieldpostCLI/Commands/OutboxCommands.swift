@@ -80,7 +80,13 @@ enum OutboxCommands {
         return try await withStore(invocation) { store in
             let item = try await find(invocation.operands[0], in: store)
             let ids = try await store.discard(item.operation, dependants: invocation.has("dependants"))
-            return report(ids, "Discarded", invocation, console)
+            let isDecided = try await store.outboxItem(item.operation)?.decision != nil
+            return report(
+                ids,
+                isDecided ? "Will be discarded, unless the server has it" : "Discarded",
+                invocation,
+                console
+            )
         }
     }
 
@@ -101,7 +107,13 @@ enum OutboxCommands {
         return try await withStore(invocation) { store in
             let item = try await find(invocation.operands[0], in: store)
             let id = try await store.edit(item.operation, set: values)
-            return report([id], "Will be sent", invocation, console)
+            let isDecided = try await store.outboxItem(id)?.decision != nil
+            return report(
+                [id],
+                isDecided ? "Will be edited, once the server has said whether it has it" : "Will be sent",
+                invocation,
+                console
+            )
         }
     }
 

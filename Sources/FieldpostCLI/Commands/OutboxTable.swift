@@ -18,6 +18,11 @@ enum OutboxTable {
                     age(item.createdAt, now: now)
                 )
             )
+            switch item.decision {
+            case .discard: lines.append("       to be discarded, unless the server has it")
+            case .edit: lines.append("       to be edited, once the server has answered")
+            case nil: break
+            }
             if let failure = item.failure {
                 let words = failure.message.isEmpty ? failure.code : "\(failure.code): \(failure.message)"
                 lines.append(HelpText.wrapped(words, indent: 7, firstIndent: 7))

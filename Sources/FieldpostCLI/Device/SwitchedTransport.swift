@@ -28,6 +28,12 @@ final class SwitchedTransport: Transport {
         try await exchange { [inner] () throws(ExchangeFailure) in try await inner.push(push, context) }
     }
 
+    func void(_ operations: [OperationID], _ context: RequestContext) async throws(ExchangeFailure)
+        -> PushResponse?
+    {
+        try await exchange { [inner] () throws(ExchangeFailure) in try await inner.void(operations, context) }
+    }
+
     func pull(cursor: String?, _ context: RequestContext) async throws(ExchangeFailure) -> PullPage {
         try await exchange { [inner] () throws(ExchangeFailure) in
             try await inner.pull(cursor: cursor, context)

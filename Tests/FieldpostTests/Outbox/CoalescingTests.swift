@@ -350,8 +350,9 @@ import Testing
         }
 
         var sent: [String] = []
+        var known = Set(try device.db.entries(where: "1").map(\.id))
         while let batch = try device.plan() {
-            let known = Set(try device.db.entries(where: "1").map(\.id))
+            known.formUnion(try device.db.entries(where: "1").map(\.id))
             #expect(batch.entries.allSatisfy { $0.after.allSatisfy(known.contains) })
             sent += batch.entries.map { "\($0.action) \($0.row)" }
             try device.settle(batch, OperationResult.applied(Int64(sent.count + 1)))

@@ -131,6 +131,12 @@ import Testing
         await #expect(throws: FieldpostError.self) {
             try await shop.store.settle(conflict.id, keep: .value(["likes": "x"]))
         }
+        await #expect(throws: FieldpostError.self) {
+            try await shop.store.settle(conflict.id, keep: .value([:]))
+        }
+        await #expect(throws: FieldpostError.self) {
+            try await shop.store.settle(conflict.id, keep: .value(["id": "z"]))
+        }
         await #expect(throws: FieldpostError.self) { try await shop.store.settle(99, keep: .mine) }
 
         #expect(try await shop.store.conflicts() == [conflict])
