@@ -59,31 +59,6 @@ import Testing
         #expect(transport.pushes.map(\.ids.count) == [10, 12, 8, 1, 1])
     }
 
-    @Test func `offline for a day: at most one request for each backoff`() async throws {
-        let shop = try await Shop()
-        let transport = ScriptedTransport(Array(repeating: .fail(.unreachable("offline")), count: 500))
-        let engine = shop.engine(transport)
-        try await shop.note("a")
-        var steady = Backoff()
-        steady.jitter = .none
-        await engine.setBackoff(steady)
-        let running = Task { try await engine.run() }
-
-        for _ in 0..<296 {
-            await shop.clock.untilSleeping()
-            let count = transport.pushes.count
-            shop.clock.advance(by: .seconds(300))
-            await transport.untilPushes(count + 1)
-        }
-
-        // A day has 288 pauses of five minutes; the first nine are shorter.
-        #expect(transport.pushes.count <= 297)
-        #expect(Set(transport.pushes.map(\.ids)).count == 1)
-        #expect(try await shop.store.outbox().map(\.attempts) == [0])
-        running.cancel()
-        _ = await running.result
-    }
-
     @Test func `a server that asks for calm is left in peace so long`() async throws {
         let shop = try await Shop(inMemory: true)
         var page = PullPage(changes: [], cursor: "c", more: false, serverTime: shop.clock.now)
