@@ -74,7 +74,7 @@ struct Checks {
     /// The outbox as it stands, to see whether something changed it.
     static func outbox(_ device: SimulatedDevice) throws -> [[Value]] {
         try device.database.connection.query(
-            "SELECT seq, id, state, attempts, change, held_by FROM fieldpost_outbox ORDER BY seq"
+            "SELECT seq, id, ifnull(grp, seq), state, attempts, change, held_by FROM fieldpost_outbox ORDER BY seq"
         )
     }
 

@@ -29,7 +29,9 @@ extension World {
             var isQuiet = true
             for device in devices {
                 now = now.adding(milliseconds: Lease.milliseconds + 1)
-                if isOpenedAnew { try device.apps[0].restart(now: device.clock(now), random: &random) }
+                if try isOpenedAnew && Checks(self).waiting(on: device) > 0 {
+                    try device.apps[0].restart(now: device.clock(now), random: &random)
+                }
                 try Schedule(device.database).reset()
                 if try !run(device) { isQuiet = false }
             }

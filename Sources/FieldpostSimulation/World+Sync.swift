@@ -133,6 +133,7 @@ extension World {
         for entry in before {
             if let new = ids[entry[0]], new != entry[1] {
                 device.rename(entry[1].text ?? "", to: new.text ?? "")
+                device.sentAgain.insert(entry[2].integer ?? 0)
                 note("edit carried out", "\(entry[1]) of \(device.name) is \(new) now")
             }
         }

@@ -76,9 +76,9 @@ final class World {
             device.isOnline = !device.isOnline || random.chance(60)
             let word = device.isOnline ? "online" : "offline"
             note(word, "\(device.name) is \(word)")
-        case 84..<87: try restart(device, app, "killed while idle")
-        case 87..<89: try deliverStray()
-        case 89..<91: now = now.adding(milliseconds: Int64(random.below(200_000)))
+        case 84..<86: try restart(device, app, "killed while idle")
+        case 86..<88: try deliverStray()
+        case 88..<91: now = now.adding(milliseconds: Int64(random.below(200_000)))
         case 91..<92: time(device)
         case 92..<98: try repair(device, app)
         default: try refusedWrite(device, app)

@@ -25,6 +25,8 @@ struct Coalescing {
         var place = try db.connection.scalar("SELECT coalesced_upto FROM fieldpost_session") ?? 0
         let names = Value.text(JSON.array(db.coalescingTables.sorted().map { .string($0) }).text())
         var touched: Set<Int64> = []
+        // What moves on the way is not new: its id was told to someone, who may wait for it.
+        let new = Set(try db.entries(where: "seq > ?", place).map(\.id))
         // One after the other, since operations get new places on the way.
         while let later = try db.entries(
             where: """
@@ -35,7 +37,9 @@ struct Coalescing {
             names
         ).first {
             place = .integer(later.seq)
-            if let earlier = try predecessor(of: later), let seq = try coalesce(earlier, later) {
+            if new.contains(later.id), let earlier = try predecessor(of: later),
+                let seq = try coalesce(earlier, later)
+            {
                 touched.insert(seq)
             }
         }

@@ -408,4 +408,26 @@ import Testing
         #expect(try await outcome.status == "discarded")
         #expect(try await shop.store.status().state == .allSynced)
     }
+
+    @Test func `an operation whose id was told keeps it when its group is moved later`() throws {
+        try device.write(
+            "INSERT INTO tasks (id, title) VALUES ('a', '1')",
+            "INSERT INTO tasks (id, title) VALUES ('b', '1')"
+        )
+        // As after an answer that asked for time: nothing may be moved.
+        try device.db.connection.run("UPDATE fieldpost_outbox SET attempts = 1")
+        let told = try device.write(
+            "UPDATE tasks SET title = '2' WHERE id = 'a'",
+            "INSERT INTO tasks (id, title) VALUES ('c', '1')"
+        )[0]
+        try device.db.connection.run("UPDATE fieldpost_outbox SET attempts = 0")
+
+        try device.write(
+            "UPDATE tasks SET title = '2' WHERE id = 'b'",
+            "INSERT INTO tasks (id, title) VALUES ('d', '1')"
+        )
+
+        #expect(try summary() == ["create a", "create b", "update a", "create c", "create d"])
+        #expect(try entries[2].id == told)
+    }
 }
